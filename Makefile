@@ -136,7 +136,8 @@ vm-standard: programs
 # Those that a real-time kernel may answer otherwise, and those where every microsecond counts.
 vm-special: programs
 	target/debug/xtask vm $(BUSY) --passed $(PASSED) --kernel rt --filter root_vm::
-	target/debug/xtask vm $(BUSY) --passed $(PASSED) --counted --filter root_netem::
+	target/debug/xtask vm $(BUSY) --passed $(PASSED) --counted --filter root_netem:: \
+		--also same_wakeups
 
 # Tests that skipped on this machine, in a guest. As root, none may be left that ran nowhere.
 account: programs
@@ -157,7 +158,7 @@ test-long: checks programs
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release --test counted
 	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
-			--also unprivileged:: --also leaves_nothing:: || exit 1; \
+			--also unprivileged:: --also leaves_nothing:: --also attach || exit 1; \
 	done
 	@$(MAKE) --no-print-directory package check-package reproducible crates
 

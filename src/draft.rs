@@ -3,13 +3,16 @@
 //!
 //! A draft is made, placed and removed relative to its directory, which is held open: a directory
 //! that is renamed or replaced meanwhile leads nowhere else. It is always a new file, so that no
-//! link which another user put there is followed.
+//! link which another user put there is followed. A device or a pipe is written through instead.
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::File,
+    fs::{self, File, FileType},
     io::{self, Write as _},
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::FileTypeExt as _,
+    },
     path::{Component, Path},
 };
 
@@ -19,6 +22,9 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
+/// Directories whose names stand for devices and open files.
+const OF_DEVICES: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
+
 /// Names that are tried, where one after the other is taken.
 const ATTEMPTS: u32 = 16;
 
@@ -26,7 +32,8 @@ const ATTEMPTS: u32 = 16;
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: File,
-    scrap: Scrap,
+    /// None where what is there is written through.
+    scrap: Option<Scrap>,
     target: OsString,
 }
 
@@ -47,6 +54,9 @@ impl Draft {
         let (true, Some(target)) = (is_file, path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        if let Some(file) = through(path)? {
+            return Ok(Self { file, scrap: None, target: target.into() });
+        }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
@@ -67,7 +77,8 @@ impl Draft {
             match openat(directory.as_fd(), &name, flags, mode) {
                 Ok(file) => {
                     let scrap = Scrap { directory, name: Some(name) };
-                    return Ok(Self { file: file.into(), scrap, target: target.into() });
+                    let (file, scrap) = (file.into(), Some(scrap));
+                    return Ok(Self { file, scrap, target: target.into() });
                 }
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
@@ -87,13 +98,40 @@ impl Draft {
     /// # Errors
     /// What the system says; then what was there before still is.
     pub(crate) fn place(mut self) -> io::Result<File> {
-        let directory = self.scrap.directory.as_fd();
-        if let Some(name) = &self.scrap.name {
+        if let Some(scrap) = &mut self.scrap
+            && let Some(name) = &scrap.name
+        {
+            let directory = scrap.directory.as_fd();
             renameat(directory, name, directory, &self.target)?;
+            scrap.name = None;
         }
-        self.scrap.name = None;
         Ok(self.file)
     }
+}
+
+/// A device or a pipe, to be written through: a file in its place would take it from everybody, as
+/// `/dev/null`. Nothing where there is a file, or nothing yet.
+///
+/// # Errors
+/// It is something else, or what the system says.
+fn through(path: &Path) -> io::Result<Option<File>> {
+    let is_of_devices = path.parent().is_some_and(|own| OF_DEVICES.iter().any(|it| own == *it));
+    let kind = fs::symlink_metadata(path).map(|there| there.file_type());
+    let is_stream = |kind: FileType| kind.is_fifo() || kind.is_char_device();
+    if !is_of_devices && !kind.is_ok_and(is_stream) {
+        return Ok(None);
+    }
+    // Only there every link is the system's.
+    let follow = if is_of_devices { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
+    let file = File::from(openat(CWD, path, flags, Mode::empty())?);
+    let kind = file.metadata()?.file_type();
+    // A redirected standard output is a file.
+    if is_stream(kind) || kind.is_file() {
+        return Ok(Some(file));
+    }
+    let what = "it is a device that holds data of its own; name a file";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 impl Drop for Scrap {
@@ -133,7 +171,9 @@ fn random_name(target: &OsStr) -> io::Result<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::mknodat;
 
     use super::*;
     use crate::testing::names_in;
@@ -191,6 +231,26 @@ mod tests {
         for path in ["", "/", "..", "/nonexistent/f"] {
             assert!(Draft::beside(Path::new(path)).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn a_pipe_or_a_device_is_written_through_and_stays_what_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        mknodat(CWD, &path, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let (from, all) = (path.clone(), b"all of it");
+        let reader = std::thread::spawn(move || fs::read(from).unwrap());
+        replace(&path, all).unwrap();
+        assert_eq!(reader.join().unwrap(), all);
+        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+        assert_eq!(names_in(directory.path()), ["pipe"]);
+        replace(Path::new("/dev/null"), all).unwrap();
+        replace(Path::new("/dev/full"), all).unwrap_err();
+        for device in ["/dev/null", "/dev/full"] {
+            assert!(fs::metadata(device).unwrap().file_type().is_char_device(), "{device}");
+        }
+        replace(Path::new("/dev/tardy-nonexistent"), all).unwrap_err();
+        assert!(!Path::new("/dev/tardy-nonexistent").exists());
     }
 
     #[test]

@@ -71,6 +71,8 @@ mod trace;
 mod tracks;
 #[path = "../fuzz/fuzz_targets/transfer.rs"]
 mod transfer;
+#[path = "../fuzz/fuzz_targets/wult.rs"]
+mod wult;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -214,5 +216,5 @@ macro_rules! targets {
 
 targets! {
     echo hello hlog import journal kernel lab_record modules pingpong plan run samples stream trace
-    tracks transfer
+    tracks transfer wult
 }

@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("probes", &["transports", "kernel", "run", "setup", "sys", "units"]),
     ("echo", &["transports", "setup", "sys", "units"]),
     ("transports", &["sys", "units"]),
-    ("peaks", &["kernel", "run", "sys", "units"]),
+    ("peaks", &["kernel", "run", "sys", "units", "testing"]),
     ("kernel", &["sys", "units"]),
     ("loads", &["run", "sys", "units"]),
     ("check", &["run", "setup", "sys", "units"]),

@@ -5,6 +5,7 @@
 with told as (
     select host, max(case when verdict = 'invalid' then 0 else 1 end) as usable
     from histograms
+    where bucket = 0
     group by host
 ),
 asked as (

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{
     peaks::{Basis, Blame, Cause, LatencyBucket, Peak},
-    summary::{ENOUGH_BEYOND, is_response, percentile},
+    series_name::is_response,
+    summary::{ENOUGH_BEYOND, percentile},
 };
 
 /// The percentiles above which a band begins, by name.
@@ -272,7 +273,7 @@ mod tests {
             stack: Vec::new(),
         };
         Peak {
-            at_ns: 0,
+            at_ns: Some(0),
             series: "cpu0".into(),
             cpu: 0,
             latency_ns,

@@ -28,6 +28,9 @@ const WINDOW: usize = 100;
 const CHANCES: [(f64, f64); 5] =
     [(0.1, 2.85), (0.05, 3.1), (0.01, 3.7), (0.001, 4.5), (0.0002, 4.9)];
 
+/// The correlation of neighbouring nights for which limits are simulated, and reach is said.
+const TYPICAL_DEPENDENCE: f64 = 0.3;
+
 /// Where the square of the limit is so much, values that stay the same pass it once in
 /// `e^5.87` = 353 of them, and with each unit of the square more rarely by this exponent: as
 /// simulated with a correlation of 0.3, the worst of 0, 0.3 and 0.5.
@@ -162,15 +165,36 @@ pub fn steps(values: &[f64], level: f64) -> Vec<usize> {
 /// it is the chance that one of all looks so far shows such a step.
 #[must_use]
 pub fn change(values: &[f64]) -> Option<(usize, f64)> {
-    let count = values.len();
-    let windows = [(0, count), (0, count / 2), (count / 2, count), (count / 4, count * 3 / 4)];
-    let long = || windows.into_iter().filter(|(from, to)| to - from >= FEWEST_VALUES);
-    let looks = long().count() as f64;
     let in_window = |(from, to): (usize, usize)| {
         let found = step(values.get(from..to)?)?;
-        Some((from + found.place, (NIGHTLY * looks * probability(found.z)).min(1.0)))
+        Some((from + found.place, chance(found.z, values.len())))
     };
-    long().filter_map(in_window).min_by(|a, b| a.1.total_cmp(&b.1))
+    windows(values.len()).filter_map(in_window).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Where to look: all values, their halves and their middle half, if they are long enough.
+fn windows(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    let all = [(0, count), (0, count / 2), (count / 2, count), (count / 4, count * 3 / 4)];
+    all.into_iter().filter(|(from, to)| to - from >= FEWEST_VALUES)
+}
+
+/// The probability of such a step in any look so far at so many values that stay the same.
+fn chance(z: f64, count: usize) -> f64 {
+    (NIGHTLY * windows(count).count() as f64 * probability(z)).min(1.0)
+}
+
+/// So many of `count` values must lie on either side of a step to be found at `level`, however
+/// large it is: ranks know no larger difference than that all values lie on one side of all others.
+/// For values with a correlation of 0.3 between neighbours. Absent where no place is enough.
+#[must_use]
+pub fn fewest_beside(count: usize, level: f64) -> Option<usize> {
+    if count < FEWEST_VALUES {
+        return None;
+    }
+    let all = count as f64;
+    let dependence = (1.0 - TYPICAL_DEPENDENCE) / (1.0 + TYPICAL_DEPENDENCE);
+    let most = |beside: f64| (3.0 * beside * (all - beside) / (all + 1.0) * dependence).sqrt();
+    (SIDE..=count / 2).find(|beside| chance(most(*beside as f64), count) <= level)
 }
 
 /// The level below which probabilities are taken for changes, so that of all that are, this share
@@ -198,9 +222,14 @@ pub struct StepAlarm {
 
 /// What would have been seen by looking after each value: where values stay the same, one alarm in
 /// `run_length` of them on average, or fewer. After an alarm only values after its step are looked
-/// at.
+/// at. `matters` is asked whether a step is large enough: it gets the first value that is looked
+/// at, the first one after the step, and the last one.
 #[must_use]
-pub fn alarms(values: &[f64], run_length: f64) -> Vec<StepAlarm> {
+pub fn alarms(
+    values: &[f64],
+    run_length: f64,
+    matters: impl Fn(usize, usize, usize) -> bool,
+) -> Vec<StepAlarm> {
     let (square, exponent, slope) = LIMIT;
     let limit = (square + (run_length.max(2.0).ln() - exponent) / slope).max(1.0).sqrt();
     let mut found = Vec::new();
@@ -211,7 +240,9 @@ pub fn alarms(values: &[f64], run_length: f64) -> Vec<StepAlarm> {
         if looked_at.len() < FEWEST_VALUES {
             continue;
         }
-        if let Some(RankStep { place, z }) = step(looked_at).filter(|step| step.z.abs() > limit) {
+        let is_seen =
+            |step: &RankStep| step.z.abs() > limit && matters(from, from + step.place, seen);
+        if let Some(RankStep { place, z }) = step(looked_at).filter(is_seen) {
             begin = from + place;
             found.push(StepAlarm { seen, place: begin, is_up: z > 0.0 });
         }
@@ -290,11 +321,42 @@ mod tests {
     fn night_after_night_a_step_is_seen_once_and_soon() {
         let mut values = noise(100, 0.0, &mut SplitMix64::new(5));
         values.iter_mut().skip(60).for_each(|value| *value += 6.0);
-        let found = alarms(&values, 1_000.0);
+        let any = |_, _, _| true;
+        let found = alarms(&values, 1_000.0, any);
         assert!(matches!(found.as_slice(), [one] if one.is_up && one.place == 60), "{found:?}");
         assert!((63..75).contains(&found[0].seen), "{found:?}");
         // What was seen does not depend on what came later.
-        assert_eq!(alarms(&values[..=found[0].seen], 1_000.0), found);
-        assert_eq!(alarms(&values[..found[0].seen], 1_000.0), []);
+        assert_eq!(alarms(&values[..=found[0].seen], 1_000.0, any), found);
+        assert_eq!(alarms(&values[..found[0].seen], 1_000.0, any), []);
+    }
+    #[test]
+    fn a_step_that_does_not_matter_raises_no_alarm_until_it_does() {
+        let mut values: Vec<f64> = (0..90_u32).map(|n| f64::from(n * 37 % 11)).collect();
+        values.iter_mut().skip(40).for_each(|value| *value += 20.0);
+        let found = alarms(&values, 1_000.0, |from, place, last| {
+            assert!(from <= place && place <= last);
+            last >= 80
+        });
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.seen, one.place), (80, 40));
+    }
+
+    #[test]
+    fn how_near_the_end_a_step_may_be_is_said_as_it_is() {
+        let mut last = None;
+        for count in [60, 120, 400] {
+            let beside = fewest_beside(count, 0.025).unwrap();
+            for (after, is_found) in [(beside, true), (SIDE, false)] {
+                let mut values: Vec<f64> =
+                    (0..count).map(|n| (n * 37 % 11) as f64 + (n * 29 % 7) as f64).collect();
+                values.iter_mut().skip(count - after).for_each(|value| *value += 1_000.0);
+                assert_eq!(!steps(&values, 0.025).is_empty(), is_found, "{after} of {count}");
+            }
+            // Of more values fewer have to lie beside it.
+            assert!(last.is_none_or(|last| beside <= last) && beside > SIDE, "{beside}");
+            last = Some(beside);
+        }
+        assert_eq!((fewest_beside(19, 0.05), fewest_beside(20, 0.05)), (None, None));
+        assert_eq!(fewest_beside(60, 1e-6), None, "as with many rows");
     }
 }

@@ -27,19 +27,19 @@ pub struct Together {
 }
 
 /// Peaks whose late intervals overlap on at least two CPUs; `peaks` must be sorted by time.
-/// Nothing where there are none.
+/// Nothing where there are none, as of peaks without a time.
 #[must_use]
 pub fn together(peaks: &[Brief]) -> Option<Together> {
     let mut found = Found::default();
     let mut group: Vec<&Brief> = Vec::new();
     let mut end_ns = i64::MIN;
-    for peak in peaks {
-        if peak.at_ns > end_ns {
+    for (at_ns, peak) in peaks.iter().filter_map(|peak| Some((peak.at_ns?, peak))) {
+        if at_ns > end_ns {
             found.close(&group);
             group.clear();
             end_ns = i64::MIN;
         }
-        end_ns = end_ns.max(peak.at_ns.saturating_add(peak.latency_ns.max(0)));
+        end_ns = end_ns.max(at_ns.saturating_add(peak.latency_ns.max(0)));
         group.push(peak);
     }
     found.close(&group);
@@ -94,7 +94,7 @@ mod tests {
 
     fn peak(at_ns: i64, latency_ns: i64, cpu: u32, name: &str) -> Brief {
         let series = format!("cpu{cpu}").into();
-        Brief { at_ns, latency_ns, series, cpu, cause: Cause::Host, name: name.into() }
+        Brief { at_ns: Some(at_ns), latency_ns, series, cpu, cause: Cause::Host, name: name.into() }
     }
 
     #[test]

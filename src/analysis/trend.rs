@@ -1,19 +1,25 @@
 //! Runs of many nights: what may be compared with each other, a value a night, and where it
 //! changed.
 
+mod apart;
+mod blamed;
+mod kernels;
+mod reach;
+
+pub use blamed::CauseShift;
+pub use kernels::KernelThere;
+pub use reach::days_beside;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::Serialize;
 
 use super::change_points::{FEWEST_VALUES, StepAlarm, alarms, change, discovery_level, steps};
-use crate::run::{LateDetails, peaks::Cause};
+use crate::run::LateDetails;
 
 /// Of all changes that are named, so many are none on average.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
-
-/// Causes that are named of a change.
-const MOST_CAUSES: usize = 3;
 
 /// What must be equal for runs to be compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -28,9 +34,8 @@ pub struct TrendKey {
     pub policy: String,
     /// The planned length: `60 s`.
     pub length: String,
-    /// Everything else that was asked for, as JSON.
-    #[serde(skip)]
-    pub rest: String,
+    /// Everything else that was asked for or measured on, by its name: `CPUs` are `0-3`.
+    pub conditions: BTreeMap<String, String>,
     /// The series.
     pub series: String,
 }
@@ -85,6 +90,8 @@ pub struct TrendRow {
     /// What they have in common.
     #[serde(flatten)]
     pub key: TrendKey,
+    /// By what it is told from rows that look like it: `not traced`, `CPUs 0-3`.
+    pub apart: Vec<String>,
     /// How many.
     pub runs: usize,
     /// Days with a run, UTC.
@@ -93,6 +100,9 @@ pub struct TrendRow {
     pub kernels: Vec<String>,
     /// The largest latency of all, ns.
     pub max_ns: Option<i64>,
+    /// The largest latency of each day and kernel, oldest first. It is one sample, and no change is
+    /// looked for in it.
+    pub maxima: Vec<TrendPoint>,
     /// p99, and the median of the maxima of stretches.
     pub figures: Vec<TrendFigure>,
 }
@@ -123,10 +133,11 @@ pub struct TrendPoint {
     pub kernel: String,
     /// Runs.
     pub runs: usize,
-    /// Their median, ns; of two the lower one.
+    /// Their median, of two the lower one; of maxima their largest, ns.
     pub ns: i64,
+    /// When the first of them started.
     #[serde(skip)]
-    first: Timestamp,
+    pub first: Timestamp,
 }
 
 /// A change of level.
@@ -134,29 +145,16 @@ pub struct TrendPoint {
 pub struct TrendChange {
     /// The first day after it.
     pub day: String,
-    /// The median before it, since the change before, ns.
+    /// The median before it, since the change that is named before it, ns.
     pub before_ns: i64,
     /// The median after it, until the next one, ns.
     pub after_ns: i64,
     /// After over before.
     pub ratio: f64,
-    /// The kernels of the last day before and the first after it, where they differ.
-    pub kernels: Option<(String, String)>,
+    /// What the kernel did around it.
+    pub kernel: KernelThere,
     /// Whose part of late samples changed most; absent where runs of a side did not record any.
     pub causes: Option<Vec<CauseShift>>,
-}
-
-/// A cause of late samples before and after a change.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CauseShift {
-    /// What kind.
-    pub cause: Cause,
-    /// Which one.
-    pub name: String,
-    /// Its share of the time by which samples were late, 0 to 1.
-    pub before: f64,
-    /// The same after the change.
-    pub after: f64,
 }
 
 /// A change that was seen by looking after each day.
@@ -170,6 +168,9 @@ pub struct TrendAlarm {
     pub is_worse: bool,
     /// How many days and kernels came after that day.
     pub points_ago: usize,
+    /// Whether a change of the same figure to the same side is found within a week of it, in
+    /// retrospect.
+    pub has_change: bool,
 }
 
 /// The rows of groups of runs. With a run length, what nightly looks would have seen: one false
@@ -180,8 +181,15 @@ pub fn trend(groups: BTreeMap<TrendKey, Vec<TrendRun>>, run_length: Option<f64>)
         runs.sort_by_key(|run| run.started);
         (key, runs)
     };
-    let groups: Vec<_> = groups.into_iter().map(sorted).collect();
+    let mut groups: Vec<_> = groups.into_iter().map(sorted).collect();
+    // The order of their keys, but that cpu10 comes after cpu9.
+    groups.sort_by_cached_key(|(key, _)| {
+        let series = numbered(&key.series);
+        TrendKey { series, ..key.clone() }
+    });
     let mut rows: Vec<TrendRow> = groups.iter().map(|(key, runs)| row(key, runs)).collect();
+    let words = apart::apart(&groups.iter().map(|(key, _)| key).collect::<Vec<_>>());
+    rows.iter_mut().zip(words).for_each(|(row, words)| row.apart = words);
     let figures = || rows.iter().flat_map(|row| &row.figures).filter(|one| !one.is_too_short);
     let chance = |figure: &TrendFigure| change(&figure.values()).map_or(1.0, |(_, chance)| chance);
     let chances: Vec<f64> = figures().map(chance).collect();
@@ -196,6 +204,20 @@ pub fn trend(groups: BTreeMap<TrendKey, Vec<TrendRun>>, run_length: Option<f64>)
     rows
 }
 
+/// With its numbers filled up by zeros, so that they are in order.
+fn numbered(series: &str) -> String {
+    let mut text = String::new();
+    let mut rest = series;
+    while !rest.is_empty() {
+        let digits = rest.starts_with(|first: char| first.is_ascii_digit());
+        let end = rest.find(|own: char| own.is_ascii_digit() != digits).unwrap_or(rest.len());
+        let (part, later) = rest.split_at(end);
+        text.push_str(&if digits { format!("{part:0>20}") } else { part.to_owned() });
+        rest = later;
+    }
+    text
+}
+
 fn row(key: &TrendKey, runs: &[TrendRun]) -> TrendRow {
     let mut kernels: Vec<String> = Vec::new();
     for run in runs {
@@ -203,35 +225,26 @@ fn row(key: &TrendKey, runs: &[TrendRun]) -> TrendRow {
             kernels.push(run.kernel.clone());
         }
     }
-    let days: BTreeSet<String> = runs.iter().map(|run| day(run.started)).collect();
+    let days: BTreeSet<Date> = runs.iter().map(|run| day(run.started)).collect();
     let names = [TrendFigureName::P99, TrendFigureName::BlockMax];
     TrendRow {
         key: key.clone(),
         runs: runs.len(),
         days: days.len(),
         kernels,
+        apart: Vec::new(),
         max_ns: runs.iter().filter_map(|run| run.max_ns).max(),
+        maxima: of_days(runs, |run| run.max_ns, |values| values.into_iter().max()),
         figures: names.into_iter().map(|name| figure(name, runs)).collect(),
     }
 }
 
-fn day(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::UTC).date().to_string()
+fn day(at: Timestamp) -> Date {
+    at.to_zoned(TimeZone::UTC).date()
 }
 
 fn figure(name: TrendFigureName, runs: &[TrendRun]) -> TrendFigure {
-    let mut of_days: BTreeMap<(String, &str), (Timestamp, Vec<i64>)> = BTreeMap::new();
-    for run in runs {
-        let Some(ns) = name.of(run) else { continue };
-        let key = (day(run.started), run.kernel.as_str());
-        of_days.entry(key).or_insert((run.started, Vec::new())).1.push(ns);
-    }
-    let point = |((day, kernel), (first, values)): ((String, &str), (Timestamp, Vec<i64>))| {
-        let (kernel, runs) = (kernel.to_owned(), values.len());
-        median(values).map(|ns| TrendPoint { day, kernel, runs, ns, first })
-    };
-    let mut points: Vec<TrendPoint> = of_days.into_iter().filter_map(point).collect();
-    points.sort_by_key(|point| point.first);
+    let points = of_days(runs, |run| name.of(run), median);
     TrendFigure {
         figure: name,
         median_ns: median(points.iter().map(|point| point.ns).collect()),
@@ -240,6 +253,27 @@ fn figure(name: TrendFigureName, runs: &[TrendRun]) -> TrendFigure {
         changes: Vec::new(),
         alarms: Vec::new(),
     }
+}
+
+/// A value for each day and kernel, oldest first.
+fn of_days(
+    runs: &[TrendRun],
+    of: impl Fn(&TrendRun) -> Option<i64>,
+    together: impl Fn(Vec<i64>) -> Option<i64>,
+) -> Vec<TrendPoint> {
+    let mut of_days: BTreeMap<(Date, &str), (Timestamp, Vec<i64>)> = BTreeMap::new();
+    for run in runs {
+        let Some(ns) = of(run) else { continue };
+        let key = (day(run.started), run.kernel.as_str());
+        of_days.entry(key).or_insert((run.started, Vec::new())).1.push(ns);
+    }
+    let point = |((day, kernel), (first, values)): ((Date, &str), (Timestamp, Vec<i64>))| {
+        let (day, kernel, runs) = (day.to_string(), kernel.to_owned(), values.len());
+        together(values).map(|ns| TrendPoint { day, kernel, runs, ns, first })
+    };
+    let mut points: Vec<TrendPoint> = of_days.into_iter().filter_map(point).collect();
+    points.sort_by_key(|point| point.first);
+    points
 }
 
 impl TrendFigure {
@@ -261,93 +295,82 @@ fn median(mut values: Vec<i64>) -> Option<i64> {
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
+/// Those that matter. What is too small to be named divides no stretch: the smallest is left out
+/// until none is.
 fn changes(figure: &TrendFigure, runs: &[TrendRun], level: f64) -> Vec<TrendChange> {
-    let places = steps(&figure.values(), level);
+    let mut places = steps(&figure.values(), level);
+    loop {
+        let found = changes_at(figure, runs, &places);
+        let sizes = found.iter().map(|change| size(change.ratio)).enumerate();
+        match sizes.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((at, least)) if least < figure.figure.margin() => {
+                places.remove(at);
+            }
+            _ => return found,
+        }
+    }
+}
+
+fn changes_at(figure: &TrendFigure, runs: &[TrendRun], places: &[usize]) -> Vec<TrendChange> {
     let ends = places.iter().skip(1).copied().chain([figure.points.len()]);
     let begins = [0].into_iter().chain(places.iter().copied());
-    let around = begins.zip(&places).zip(ends);
     let change = |((begin, place), end): ((usize, &usize), usize)| {
         let point = figure.points.get(*place)?;
-        let last = figure.points.get(place.checked_sub(1)?)?;
         let (before_ns, after_ns) =
             (figure.median_of(begin, *place)?, figure.median_of(*place, end)?);
-        let ratio = after_ns as f64 / before_ns.max(1) as f64;
-        let margin = figure.figure.margin();
-        if ratio.max(1.0 / ratio) < margin {
-            return None;
-        }
         let time = |at: usize| figure.points.get(at).map(|point| point.first);
         let between = |from: Option<Timestamp>, to: Option<Timestamp>| {
             runs.iter().filter(move |run| {
                 from.is_none_or(|from| run.started >= from) && to.is_none_or(|to| run.started < to)
             })
         };
-        let kernels =
-            (last.kernel != point.kernel).then(|| (last.kernel.clone(), point.kernel.clone()));
         Some(TrendChange {
             day: point.day.clone(),
             before_ns,
             after_ns,
-            ratio,
-            kernels,
-            causes: causes(between(time(begin), time(*place)), between(time(*place), time(end))),
+            ratio: ratio(before_ns, after_ns),
+            kernel: kernels::kernel_there(&figure.points, *place),
+            causes: blamed::causes(
+                between(time(begin), time(*place)),
+                between(time(*place), time(end)),
+            ),
         })
     };
-    around.filter_map(change).collect()
+    begins.zip(places).zip(ends).filter_map(change).collect()
 }
 
-/// Whose share of late time differs most.
-fn causes<'a>(
-    before: impl Iterator<Item = &'a TrendRun>,
-    after: impl Iterator<Item = &'a TrendRun>,
-) -> Option<Vec<CauseShift>> {
-    let (before, after) = (shares(before)?, shares(after)?);
-    let names: BTreeSet<&(Cause, String)> = before.keys().chain(after.keys()).collect();
-    let share = |of: &BTreeMap<(Cause, String), f64>, name: &(Cause, String)| {
-        of.get(name).copied().unwrap_or(0.0)
-    };
-    let shift = |name: &(Cause, String)| CauseShift {
-        cause: name.0,
-        name: name.1.clone(),
-        before: share(&before, name),
-        after: share(&after, name),
-    };
-    let mut shifts: Vec<CauseShift> = names.into_iter().map(shift).collect();
-    // In millionths: of two that differ alike, the one that grew is first.
-    let size = |shift: &CauseShift| ((shift.after - shift.before).abs() * 1e6).round();
-    shifts.sort_by(|a, b| size(b).total_cmp(&size(a)).then(b.after.total_cmp(&a.after)));
-    shifts.truncate(MOST_CAUSES);
-    Some(shifts)
+fn ratio(before_ns: i64, after_ns: i64) -> f64 {
+    after_ns.max(1) as f64 / before_ns.max(1) as f64
 }
 
-/// The share of each cause over runs; absent where none recorded any.
-fn shares<'a>(runs: impl Iterator<Item = &'a TrendRun>) -> Option<BTreeMap<(Cause, String), f64>> {
-    let (mut sums, mut all) = (BTreeMap::new(), 0.0);
-    for late in runs.filter_map(|run| run.late.as_ref()) {
-        all += late.ns as f64;
-        for cause in &late.causes {
-            *sums.entry((cause.cause, cause.name.clone())).or_insert(0.0) += cause.ns as f64;
-        }
-    }
-    (all > 0.0).then(|| sums.into_iter().map(|(name, sum)| (name, sum / all)).collect())
+/// The factor by which sides differ, 1 or more, whichever is larger.
+fn size(ratio: f64) -> f64 {
+    ratio.max(1.0 / ratio)
 }
 
+/// What is too small to be named as a change raises no alarm either.
 fn seen(figure: &TrendFigure, run_length: f64) -> Vec<TrendAlarm> {
+    let matters = |from: usize, place: usize, last: usize| {
+        let sides = figure.median_of(from, place).zip(figure.median_of(place, last + 1));
+        sides.is_some_and(|(before, after)| size(ratio(before, after)) >= figure.figure.margin())
+    };
     let alarm = |StepAlarm { seen, place, is_up }: StepAlarm| {
+        let since = figure.points.get(place)?;
         Some(TrendAlarm {
             day: figure.points.get(seen)?.day.clone(),
-            since: figure.points.get(place)?.day.clone(),
+            since: since.day.clone(),
             is_worse: is_up,
             points_ago: figure.points.len() - 1 - seen,
+            has_change: reach::has_change(&figure.changes, &since.day, is_up),
         })
     };
-    alarms(&figure.values(), run_length).into_iter().filter_map(alarm).collect()
+    alarms(&figure.values(), run_length, matters).into_iter().filter_map(alarm).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::CauseSum;
+    use crate::run::{CauseSum, peaks::Cause};
 
     fn key(series: &str) -> TrendKey {
         TrendKey {
@@ -356,7 +379,7 @@ mod tests {
             loads: "idle".into(),
             policy: "fifo 90".into(),
             length: "60 s".into(),
-            rest: String::new(),
+            conditions: BTreeMap::new(),
             series: series.into(),
         }
     }
@@ -391,17 +414,26 @@ mod tests {
         let [change] = figure.changes.as_slice() else { panic!("{:?}", figure.changes) };
         assert_eq!(change.day, figure.points[45].day);
         assert!((change.ratio - 1.5).abs() < 0.03, "{change:?}");
-        assert_eq!(change.kernels, Some(("6.12".into(), "6.13".into())));
+        let (day, before, after) = (change.day.clone(), "6.12".into(), "6.13".into());
+        assert_eq!(change.kernel, KernelThere::Changed { day, before, after });
         let cause = &change.causes.as_ref().unwrap()[0];
         assert_eq!((cause.name.as_str(), cause.before, cause.after), ("NET_RX", 0.1, 0.7));
         assert!(matches!(figure.alarms.as_slice(), [one] if one.is_worse && one.points_ago > 0));
+        assert!(figure.alarms[0].has_change);
         assert!(row.figures[1].points.is_empty() && row.figures[1].is_too_short);
     }
 
     #[test]
     fn what_is_too_small_too_short_or_without_records_is_not_made_up() {
-        let small = trend(BTreeMap::from([(key("cpu0"), nights(60, 30, 1.001))]), None);
+        let mut runs = nights(60, 99, 1.0);
+        // So steady that a step of 3 % stands out, and yet matters to nobody.
+        let level = |night: usize| if night < 30 { 50_000 } else { 51_500 };
+        for (night, run) in runs.iter_mut().enumerate() {
+            run.p99_ns = Some(level(night) + (night * 37 % 11) as i64);
+        }
+        let small = trend(BTreeMap::from([(key("cpu0"), runs)]), Some(365.0));
         assert_eq!(small[0].figures[0].changes, []);
+        assert_eq!(small[0].figures[0].alarms, []);
         let short = trend(BTreeMap::from([(key("cpu0"), nights(19, 9, 9.0))]), Some(365.0));
         let figure = &short[0].figures[0];
         assert!(figure.is_too_short && figure.changes.is_empty() && figure.alarms.is_empty());
@@ -419,5 +451,25 @@ mod tests {
         let rows = trend(BTreeMap::from([(key("cpu0"), runs)]), None);
         let points = &rows[0].figures[0].points;
         assert_eq!((points.len(), points[3].runs, points[3].ns), (30, 3, 1));
+    }
+
+    #[test]
+    fn of_a_day_the_largest_latency_is_kept_whole() {
+        let mut runs = nights(30, 99, 1.0);
+        let more = TrendRun { max_ns: Some(9_000_000), ..runs[3].clone() };
+        runs.insert(0, TrendRun { max_ns: None, p99_ns: None, ..runs[5].clone() });
+        runs.push(more);
+        let rows = trend(BTreeMap::from([(key("cpu0"), runs)]), None);
+        let maxima = &rows[0].maxima;
+        assert_eq!((maxima.len(), maxima[3].runs, maxima[3].ns), (30, 2, 9_000_000));
+        assert_eq!((maxima[5].runs, rows[0].max_ns), (1, Some(9_000_000)));
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_their_numbers() {
+        let groups = ["cpu10", "cpu2", "cpu2#1", "rtt"].map(|name| (key(name), nights(1, 9, 1.0)));
+        let rows = trend(BTreeMap::from(groups), None);
+        let names: Vec<_> = rows.iter().map(|row| row.key.series.as_str()).collect();
+        assert_eq!(names, ["cpu2", "cpu2#1", "cpu10", "rtt"]);
     }
 }

@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     analysis::ab::measured::MeasuredBlock,
-    run::{Document, Run, RunDirectory, Status, counts::SeriesCounts, hlog, summary::per_period},
+    run::{
+        Document, Run, RunDirectory, Status, counts::SeriesCounts, hlog, per_period::per_period,
+    },
 };
 
 /// What the blocks print on standard error.

@@ -49,6 +49,9 @@ const SWITCHES: [(&str, &str); 9] = [
     ("real-time throttling", "rt_runtime"),
 ];
 
+/// Threads of tardy's own that work beside the measured ones.
+const OWN: [&str; 2] = ["tardy/drain", "tardy/recorder"];
+
 /// What cures it for the measured `cpus`.
 ///
 /// # Errors
@@ -104,7 +107,9 @@ fn of_interrupt(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, Str
             root,
             cpus,
         ),
-        [] => Err("no remedy known: /proc/interrupts has no device interrupt of that name".into()),
+        [] => {
+            Err("no remedy known: it is no device's interrupt, whose CPUs could be chosen".into())
+        }
         all => Err(format!("no remedy known: interrupts {} have that name", all.join(", "))),
     }
 }
@@ -116,6 +121,11 @@ fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRe
     if let Some((number, _)) = culprit.name.strip_prefix("irq/").and_then(|it| it.split_once('-')) {
         let breaks = "the other CPUs take that interrupt; its device may be slower";
         return made(&format!("irq:{number}=away"), breaks, root, cpus);
+    }
+    if OWN.contains(&culprit.name.as_str()) {
+        return Err("no setting, but tardy's own thread: measure again with a CPU for it \
+                    (--housekeeping), or with less for it to do (--trace off)"
+            .into());
     }
     if culprit.name.starts_with("kworker/u") {
         return of_setting("workqueue_mask", root, cpus);
@@ -201,7 +211,8 @@ mod tests {
         assert_eq!(statistics, Ok("echo 60 > /proc/sys/vm/stat_interval".into()));
         for (cause, name, tasks, why) in [
             (Cause::Hardirq, "x", &[][..], "interrupts 37, 38"),
-            (Cause::Hardirq, "timer: f", &[], "no device interrupt"),
+            (Cause::Hardirq, "timer: f", &[], "no device's interrupt"),
+            (Cause::Thread, "tardy/recorder", &["tardy/recorder/7"], "--housekeeping"),
             (Cause::Softirq, "NET_RX", &[], "no remedy known"),
             (Cause::Unexplained, "asleep", &[], "no remedy known"),
             (Cause::Thread, "cc", &["cc/1", "cc/2"], "2 tasks"),

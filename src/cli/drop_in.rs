@@ -33,7 +33,7 @@ const MOST_BINS: u64 = 1_000_000;
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct CyclictestFlags {
-    /// The CPUs of the threads, as 0-3,7; alone, thread N on CPU N
+    /// The CPUs of the threads, as 0-3,7; alone or with all, thread N on CPU N
     #[arg(short, long, value_name = "CPUSET", num_args = 0..=1, default_missing_value = "")]
     affinity: Option<String>,
     /// How many threads; alone, one for each CPU [default: 1]
@@ -61,10 +61,11 @@ pub(super) struct CyclictestFlags {
     #[arg(short, long, value_name = "COUNT", default_value = "0")]
     loops: u64,
     /// Print the histogram, of so many us
-    #[arg(short = 'h', long, value_name = "US")]
+    #[arg(short = 'h', long, value_name = "US", value_parser = number)]
     histogram: Option<u64>,
     /// The same with a column of sums
-    #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
+    #[arg(short = 'H', long, value_name = "US", value_parser = number)]
+    #[arg(conflicts_with = "histogram")]
     histofall: Option<u64>,
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
@@ -99,6 +100,9 @@ pub(super) struct CyclictestFlags {
     /// Redraw at a new maximum only: tardy draws nothing on standard output
     #[arg(short = 'M', long)]
     refresh_on_max: bool,
+    /// Write each line at once: tardy always does
+    #[arg(short, long)]
+    unbuffered: bool,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -228,7 +232,7 @@ impl CyclictestFlags {
     fn places(&self) -> Result<(Cpus, u32)> {
         let allowed = Cpus::allowed().context("cannot read which CPUs this process may use")?;
         let asked = match self.affinity.as_deref() {
-            None | Some("") => allowed,
+            None | Some("" | "all") => allowed,
             Some(list) => list.parse().map_err(|error| anyhow!("-a {list}: {error}"))?,
         };
         let there = u32::try_from(asked.iter().count()).unwrap_or(u32::MAX).max(1);
@@ -321,6 +325,11 @@ impl CyclictestFlags {
     }
 }
 
+/// A number with spaces before it, which C's `atoi` skips: rteval gives `-h 3500` as one word.
+fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
+    text.trim_start().parse()
+}
+
 /// `10`, `5m`, `1h`, `2d` of cyclictest, as tardy takes it.
 fn length_of(text: &str) -> Result<String> {
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
@@ -366,6 +375,23 @@ mod tests {
         assert!(words.contains("--policy other") && !words.contains("--priority"), "{words}");
         assert!(run_words("tardy cyclictest -a 0 -t -D5m --policy rr -p1").contains("--cpus 0 "));
         assert!(run_words("tardy cyclictest").contains("--duration inf"));
+    }
+
+    #[test]
+    fn what_rteval_and_linaro_type_is_understood() {
+        let rteval = ["-i100", "-qmu", "-h 3500", "-p95", "-t1", "-a0", "-b500"];
+        let line = [&["tardy", "cyclictest"][..], &rteval].concat();
+        let matches = command().try_get_matches_from(line).unwrap();
+        let Verb::Cyclictest(flags) = Cli::from_arg_matches(&matches).unwrap().verb else {
+            panic!("{rteval:?}");
+        };
+        assert_eq!(flags.bins(), Some(3_500));
+        let words = flags.run_words().unwrap().join(" ");
+        assert!(words.contains("--interval 100us") && words.contains("--stop-over 500us"));
+        let refused = command().try_get_matches_from(["tardy", "cyclictest", "-h", "x"]);
+        assert!(refused.unwrap_err().to_string().contains("-h"));
+        let all = run_words("tardy cyclictest -q -p 98 -i 1000 -t -a all -D 1m -h 100 -m");
+        assert_eq!(all, run_words("tardy cyclictest -q -p 98 -i 1000 -t -a -D 1m -h 100 -m"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -15,7 +15,7 @@ use clap::{
 use super::{Exit, flags::FormatFlags, output, runs::new_id};
 use crate::{
     exchange::import::{
-        self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedRun, LatencyUnit,
+        self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedRun, LatencyUnit, MOST_INFO,
     },
     plain::{plain, plain_path},
     report::{
@@ -25,6 +25,12 @@ use crate::{
     run::Document,
     store::{Store, is_plain},
 };
+
+/// Of a result of wult or ndl: its samples.
+const POINTS_FILE: &str = "datapoints.csv";
+
+/// And what is to be known of them, beside it: both are one run.
+const INFO_FILE: &str = "info.yml";
 
 /// Files of a directory that is imported whole.
 const MOST_FILES: usize = 100_000;
@@ -152,6 +158,9 @@ fn directory(
         }
         ensure!(files.len() <= MOST_FILES, "{} has too many files", path.display());
     }
+    if files.iter().any(|file| file.file_name().is_some_and(|name| name == POINTS_FILE)) {
+        files.retain(|file| file.file_name().is_none_or(|name| name != INFO_FILE));
+    }
     files.sort();
     let mut made = Vec::new();
     for file in files {
@@ -176,7 +185,7 @@ fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Resu
         UnitName::Us => LatencyUnit::Microseconds,
         UnitName::Ms => LatencyUnit::Milliseconds,
     });
-    let options = ImportOptions { unit, columns: flags.columns.map() };
+    let options = ImportOptions { unit, columns: flags.columns.map(), info: info_beside(path)? };
     let table = options.columns.as_ref().and_then(|_| ImportFormat::find("csv"));
     let from = flags.from.or(table);
     let sheet = import::read(io::BufReader::new(file), from, &options).with_context(named)?;
@@ -191,4 +200,23 @@ fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Resu
         file: path.to_owned(),
     };
     import::make(&sheet, run).with_context(named)
+}
+
+/// The text of the `info.yml` beside a `datapoints.csv`; nothing where there is none. As in a
+/// directory, a link is not followed.
+fn info_beside(path: &Path) -> Result<Option<String>> {
+    if path.file_name().is_none_or(|name| name != POINTS_FILE) {
+        return Ok(None);
+    }
+    let path = path.with_file_name(INFO_FILE);
+    let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
+    if !is_file(&path) {
+        return Ok(None);
+    }
+    let named = || plain_path(&path);
+    let mut text = Vec::new();
+    let file = File::open(&path).with_context(named)?;
+    file.take(MOST_INFO as u64 + 1).read_to_end(&mut text).with_context(named)?;
+    ensure!(text.len() <= MOST_INFO, "{}: it is larger than 64 KiB: this is no such file", named());
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }

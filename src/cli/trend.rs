@@ -1,23 +1,31 @@
 //! `tardy trend`: the runs of many nights, and where their latencies changed.
 
-use std::collections::BTreeMap;
+mod rows;
 
-use anyhow::{Result, ensure};
-use clap::Args;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{ArgGroup, Args};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, list::WhereFlags, output};
 use crate::{
-    analysis::trend::{self, TrendKey, TrendRow, TrendRun},
+    analysis::trend::{self, TrendRow},
     plain::plain_path,
-    report::{trend as page, words},
-    run::{RunEntry, SeriesEntry, Status, Validity},
+    report::{html, page::Page, trend as page},
+    run::{RunEntry, Status, Validity},
     store::{ListedRun, Listing, Store, Where},
-    units::span,
 };
 
 /// Nights to a false alarm, over all figures together, where nothing else is said.
-const RUN_LENGTH: &str = "3650";
+const RUN_LENGTH: &str = "10000";
+
+/// The beginning of 2001, UTC, in seconds since 1970.
+const EARLIEST_S: i64 = 978_307_200;
+
+/// Clocks of machines that share a store differ by less.
+const LATEST_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Show how latencies went over many runs, and where they changed.
 ///
@@ -26,6 +34,7 @@ const RUN_LENGTH: &str = "3650";
 /// depend on each other counted in; of all changes that are named 5 % are none on average, however
 /// many rows there are. Invalid and imported runs, and those that did not end, are left out.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("alarms").args(["alarm", "output"]).multiple(true))]
 pub(super) struct TrendFlags {
     #[command(flatten)]
     question: WhereFlags,
@@ -39,12 +48,25 @@ pub(super) struct TrendFlags {
     /// is set by --run-length. A change is seen some nights after it came. A night is a day under
     /// one kernel.
     #[arg(long, value_name = "DAYS", num_args = 0..=1, default_missing_value = "1")]
-    #[arg(help_heading = "Alarm")]
+    #[arg(help_heading = "Alarm", value_parser = days)]
     alarm: Option<usize>,
     /// Nights from one false alarm to the next, on average, over all figures together
-    #[arg(long, value_name = "NIGHTS", default_value = RUN_LENGTH, requires = "alarm")]
+    ///
+    /// For --alarm, and for the alarms that the page of -o shows.
+    #[arg(long, value_name = "NIGHTS", default_value = RUN_LENGTH, requires = "alarms")]
     #[arg(help_heading = "Alarm")]
     run_length: u32,
+    /// Print the figures of the last DAYS days of each row too
+    ///
+    /// A line for each day and kernel: the median of its runs' p99 and of their usual maximum, and
+    /// their largest latency. JSON has all days.
+    #[arg(long, value_name = "DAYS", help_heading = "Output", value_parser = days)]
+    days: Option<usize>,
+    /// The file to write; an older one is replaced
+    ///
+    /// One self-contained HTML page; its name ends in .html.
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -57,26 +79,45 @@ struct LeftOut {
     unfinished: usize,
     /// Without a time at which they started: there is no night to which they belong.
     undated: usize,
+    /// Of a clock that was not set.
+    misdated: usize,
+}
+
+fn days(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a whole number of days, 1 or more".into())
 }
 
 /// Prints the rows and what changed.
 pub(super) fn trend(flags: &TrendFlags, store: &Store) -> Result<Exit> {
     ensure!(flags.alarm != Some(0), "--alarm: 0 days hold no night; write 1 or more");
     ensure!(
+        flags.days != Some(0),
+        "--days: 0 days have no figures; write 1 or more, or leave it out"
+    );
+    ensure!(
         flags.run_length > 1,
         "--run-length: an alarm every night says nothing; write 2 or more"
     );
+    if let Some(file) = &flags.output {
+        super::report::is_page("-o", file)?;
+    }
     let everything = Where::default();
+    let now = Timestamp::now();
     let question = flags.question.question.as_ref().unwrap_or(&everything);
     let mut left_out = LeftOut::default();
     let mut listing = store.listing();
     let asked = listing.runs.iter().filter(|run| question.holds(run));
-    asked.for_each(|run| left_out.count(run, flags.all));
-    let takes = |run: &ListedRun| question.holds(run) && flags.takes(&run.entry);
+    asked.for_each(|run| left_out.count(run, flags.all, now));
+    let takes = |run: &ListedRun| question.holds(run) && flags.takes(&run.entry, now);
     listing.add_details(takes);
-    let groups = groups(listing.runs.iter().filter(|run| takes(run)), question);
-    let run_length = flags.alarm.map(|_| f64::from(flags.run_length));
-    let rows = trend::trend(groups, run_length);
+    let groups = rows::rows(listing.runs.iter().filter(|run| takes(run)), question);
+    ensure!(
+        flags.alarm.is_none() || !groups.is_empty(),
+        "--alarm: no such runs with latencies in {}, so that nothing watches over them",
+        plain_path(store.root())
+    );
+    let looks_nightly = flags.alarm.is_some() || flags.output.is_some();
+    let rows = trend::trend(groups, looks_nightly.then(|| f64::from(flags.run_length)));
     put(flags, store, &listing, &rows, &left_out)?;
     let is_alarm = |days: usize| {
         let figures = rows.iter().flat_map(|row| &row.figures);
@@ -93,102 +134,80 @@ fn put(
     rows: &[TrendRow],
     left_out: &LeftOut,
 ) -> Result<()> {
-    let LeftOut { invalid, imported, unfinished, undated } = *left_out;
+    let LeftOut { invalid, imported, unfinished, undated, misdated } = *left_out;
     if flags.format.is_json() {
         output::put_json(&json!({
             "rows": rows,
             "left_out": {
                 "invalid": invalid, "imported": imported, "unfinished": unfinished,
-                "undated": undated,
+                "undated": undated, "misdated": misdated,
             },
             "files_read": listing.reads(),
-            "run_length": flags.alarm.map(|_| flags.run_length),
+            "run_length": (flags.alarm.is_some() || flags.output.is_some())
+                .then_some(flags.run_length),
         }))?;
     } else if rows.is_empty() {
         output::notice(&format!("No such runs with latencies in {}.", plain_path(store.root())));
     } else {
-        output::put(&page::text(rows, output::width()))?;
+        output::put(&page::text(rows, output::width(), flags.days.unwrap_or(0)))?;
     }
-    let counts = [
-        (invalid, "invalid"),
-        (imported, "imported"),
-        (unfinished, "unfinished"),
-        (undated, "undated"),
-    ];
-    if let Some(words) = page::left_out(&counts) {
-        output::notice(&words);
+    let words = page::left_out(&[
+        (invalid, "invalid", ""),
+        (imported, "imported", ""),
+        (unfinished, "unfinished", ""),
+        (undated, "undated", ""),
+        (misdated, "misdated", " (before 2001, or in the future)"),
+    ]);
+    if let Some(words) = &words {
+        output::notice(words);
     }
     listing.damaged.iter().for_each(|error| output::warn(error));
-    Ok(())
+    match &flags.output {
+        Some(file) => write_page(flags, file, rows, words),
+        None => Ok(()),
+    }
+}
+
+/// Writes the page; there is none of no rows.
+fn write_page(
+    flags: &TrendFlags,
+    file: &Path,
+    rows: &[TrendRow],
+    left_out: Option<String>,
+) -> Result<()> {
+    ensure!(!rows.is_empty(), "-o {}: there is nothing to show", plain_path(file));
+    let asked = flags.question.question.as_ref().map(ToString::to_string).unwrap_or_default();
+    let page = Page::of_trend(page::page(rows, &asked, left_out, flags.run_length));
+    let text = html::render(&page).context("cannot write the data of the page")?;
+    super::report::write(file, text.as_bytes())
 }
 
 impl LeftOut {
     /// Counts a run, if there is a reason to leave it out.
-    fn count(&mut self, run: &ListedRun, takes_doubtful: bool) {
+    fn count(&mut self, run: &ListedRun, takes_doubtful: bool, now: Timestamp) {
         match (run.entry.has_ended(), run.entry.status, run.entry.validity) {
             (false, ..) => self.unfinished += 1,
             (_, Status::Imported, _) if !takes_doubtful => self.imported += 1,
             (.., Validity::Invalid) if !takes_doubtful => self.invalid += 1,
-            _ => self.undated += usize::from(run.entry.start().is_none()),
+            _ => match run.entry.start() {
+                None => self.undated += 1,
+                Some(start) => self.misdated += usize::from(!is_possible(start, now)),
+            },
         }
     }
 }
 
 impl TrendFlags {
-    fn takes(&self, run: &RunEntry) -> bool {
+    fn takes(&self, run: &RunEntry, now: Timestamp) -> bool {
         let is_doubtful = run.status == Status::Imported || run.validity == Validity::Invalid;
-        run.has_ended() && (self.all || !is_doubtful)
+        let is_dated = run.start().is_some_and(|start| is_possible(start, now));
+        run.has_ended() && is_dated && (self.all || !is_doubtful)
     }
 }
 
-/// The series of runs, by what must be equal.
-fn groups<'a>(
-    runs: impl Iterator<Item = &'a ListedRun>,
-    question: &Where,
-) -> BTreeMap<TrendKey, Vec<TrendRun>> {
-    let mut groups: BTreeMap<TrendKey, Vec<TrendRun>> = BTreeMap::new();
-    for run in runs {
-        let Some(started) = run.entry.start() else { continue };
-        for series in question.chosen(run).filter(|series| series.count > 0) {
-            let details = run.details().and_then(|details| details.series(&series.name));
-            let p99 = series.percentile("99").filter(|_| !series.is_uncertain("99"));
-            groups.entry(key(&run.entry, series)).or_default().push(TrendRun {
-                started,
-                kernel: run.entry.facts.kernel.clone(),
-                p99_ns: p99.and_then(|ns| i64::try_from(ns).ok()),
-                block_max_ns: details.and_then(|details| details.block_max_ns),
-                max_ns: series.max,
-                late: details.and_then(|details| details.late.clone()),
-            });
-        }
-    }
-    groups
-}
-
-fn key(run: &RunEntry, series: &SeriesEntry) -> TrendKey {
-    let asked = &run.parameters;
-    let length = match (asked.duration_ns, asked.samples) {
-        (Some(ns), _) => span(ns as f64 / 1e9),
-        (None, Some(samples)) => format!("{samples} samples"),
-        (None, None) => "no fixed length".into(),
-    };
-    let loads: Vec<_> = run.loads.iter().map(|load| (&load.name, &load.parameters)).collect();
-    let rest = json!([
-        run.probe,
-        loads,
-        run.setup.found.cpus,
-        run.trace.found,
-        [Some(&run.facts.architecture), run.facts.cpu_model.as_ref()],
-        asked.stop_over_ns,
-        run.messages.as_ref().map(|messages| (&messages.transport, messages.size)),
-    ]);
-    TrendKey {
-        machine: run.facts.hostname.clone(),
-        probe: words::probe(&run.probe, run.messages.as_ref()),
-        loads: words::loads(&run.loads),
-        policy: run.setup.found.policy.clone().unwrap_or_default(),
-        length,
-        rest: rest.to_string(),
-        series: series.name.clone(),
-    }
+/// Whether a clock that was set can have said this. A machine without a battery begins in 1970 or
+/// 2000; a night of the future would be the last one for years.
+fn is_possible(start: Timestamp, now: Timestamp) -> bool {
+    let earliest = Timestamp::constant(EARLIEST_S, 0);
+    start >= earliest && start <= now + LATEST_AHEAD
 }

@@ -14,6 +14,7 @@
 #include "bpf.h"
 #include "attach.h"
 #include "attach_memory.h"
+#include "attach_period.h"
 #include "attach_response.h"
 #include "attach_threads.h"
 #include "attach_wakers.h"
@@ -25,10 +26,19 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
     struct tardy_attach_thread *thread = get_attached(task);
 
-    if (!thread || thread->waking_ns || thread->ready_ns)
+    if (!thread || thread->ready_ns)
         return 0;
+    /*
+     * Nobody can be woken twice who has not run in between, and who was seen to go to sleep has
+     * since been switched out by the kernel only if that was not seen.
+     */
+    if (thread->waking_ns || (thread->out_ns && was_elsewhere(thread, task))) {
+        lose_sight(thread);
+        thread->switches = switches_of(task);
+        thread->out_ns = 0;
+    }
     u64 now_ns = bpf_ktime_get_ns();
-    set_waker(thread, bpf_get_current_task_btf());
+    int aside = set_waker(thread, bpf_get_current_task_btf());
     thread->woken_on = bpf_get_smp_processor_id();
     /* It has not left its CPU yet: whether it will, shows there. */
     if (!thread->out_ns && thread->in_ns) {
@@ -36,6 +46,10 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
         if (attach_config.response)
             cycle_overrun(thread, now_ns);
         return 0;
+    }
+    if (aside) {
+        thread->asides++;
+        thread->asides_now++;
     }
     thread->waking_ns = now_ns;
     thread->blocked_ns = thread->out_ns ? now_ns - thread->out_ns : 0;
@@ -86,6 +100,8 @@ static __always_inline void end_wakeup(struct tardy_attach_thread *thread, u64 n
     thread->switched_ns = now_ns;
     thread->due_ns = hard_ns;
     thread->due_soft_ns = thread->soft_ns;
+    thread->relative = (thread->relative & ~TARDY_ATTACH_DUE_FOR)
+                       | (thread->relative & TARDY_ATTACH_SLEPT_FOR ? TARDY_ATTACH_DUE_FOR : 0);
     thread->run_ns = 0;
     thread->wait_ns = 0;
     thread->whole = 1;
@@ -97,6 +113,13 @@ static __always_inline void switch_in(struct tardy_attach_thread *thread,
     /* Woken on its way to sleep, and asleep for no time that anybody saw. */
     if (!thread->waking_ns && thread->out_ns && thread->early_ns)
         thread->waking_ns = thread->out_ns;
+    /* It was switched out again meanwhile: what woke it may have been for that time. */
+    if (was_elsewhere(thread, task)) {
+        lose_sight(thread);
+        thread->waking_ns = 0;
+        thread->ready_ns = 0;
+        thread->out_ns = 0;
+    }
     if (attach_config.response)
         cycle_in(thread, thread->waking_ns, now_ns);
     if (thread->waking_ns) {
@@ -107,7 +130,7 @@ static __always_inline void switch_in(struct tardy_attach_thread *thread,
     } else {
         thread->whole = 0;
         if (thread->out_ns)
-            thread->unmatched++;
+            lose_sight(thread);
     }
     thread->waking_ns = 0;
     thread->early_ns = 0;
@@ -117,17 +140,23 @@ static __always_inline void switch_in(struct tardy_attach_thread *thread,
     thread->in_ns = now_ns;
 }
 
-static __always_inline void switch_out(struct tardy_attach_thread *thread, u64 state, u64 now_ns)
+static __always_inline void switch_out(struct tardy_attach_thread *thread,
+                                       struct task_struct *task, u64 state, u64 now_ns)
 {
     settle(thread);
+    /* It was seen to go, or to be woken, and not to get the CPU. */
+    if (!thread->in_ns && (thread->out_ns || thread->waking_ns || thread->ready_ns))
+        lose_sight(thread);
     if (attach_config.response) {
         count_closed(thread);
-        cycle_out(thread, state, now_ns);
+        cycle_out(thread, task, state, now_ns);
     }
     if (thread->in_ns)
         thread->run_ns += now_ns - thread->in_ns;
+    thread->switches = switches_of(task);
     thread->in_ns = 0;
     thread->waking_ns = 0;
+    thread->ready_ns = 0;
     if (!state) {
         thread->preempted++;
         thread->ready_ns = now_ns;
@@ -150,8 +179,8 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 
     if (from) {
         now_ns = bpf_ktime_get_ns();
-        switch_out(from, preempt ? 0 : left_state(ctx, prev, attach_config.switch_has_state),
-                   now_ns);
+        u64 state = preempt ? 0 : left_state(ctx, prev, attach_config.switch_has_state);
+        switch_out(from, prev, state, now_ns);
     }
     struct tardy_attach_thread *to = get_attached(next);
     if (to)

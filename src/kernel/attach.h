@@ -35,9 +35,23 @@ enum tardy_attach_waker {
 };
 #define TARDY_ATTACH_WAKERS 4
 
-/* The timer of its last sleep is for a time, and not until one; and that of the last wake-up was. */
+/* For what a thread sleeps within a cycle, where the kernel says it. */
+enum tardy_attach_wait {
+    TARDY_ATTACH_WAIT_FUTEX = 0,    /* in the system call futex */
+    TARDY_ATTACH_WAIT_PI_FUTEX = 1, /* the same, for one that has an owner, who inherits priority */
+    TARDY_ATTACH_WAIT_IO = 2,       /* for a device or a page */
+    TARDY_ATTACH_WAIT_OTHER = 3,
+};
+#define TARDY_ATTACH_WAITS 4
+
+/*
+ * The timer of its last sleep is for a time, and not until one; that by which it was woken last was;
+ * and that of the wake-up that is to be counted. Who is woken before it has left its CPU has been
+ * woken since.
+ */
 #define TARDY_ATTACH_SLEEPS_FOR 1
 #define TARDY_ATTACH_SLEPT_FOR 2
+#define TARDY_ATTACH_DUE_FOR 4
 
 /* Which threads are attached. */
 enum tardy_attach_mode {
@@ -88,7 +102,7 @@ struct tardy_attach_thread {
     /* Counts. */
     unsigned long long woken[TARDY_ATTACH_WAKERS];
     unsigned long long preempted;
-    unsigned long long unmatched; /* switched in without a wake-up that was seen */
+    unsigned long long unmatched; /* wake-ups or switches that were not seen */
     unsigned long long in_slack;  /* ran before the hard expiry */
     unsigned long long slack_ns;  /* hard less soft expiry, summed over own timers */
     /* The period of its timers: from one programmed expiry to the next. */
@@ -99,7 +113,7 @@ struct tardy_attach_thread {
     unsigned long long misses;    /* others */
     unsigned long long missed;    /* periods without an expiry */
     unsigned int votes;
-    unsigned int relative;        /* TARDY_ATTACH_SLEEPS_FOR, TARDY_ATTACH_SLEPT_FOR */
+    unsigned int relative;        /* TARDY_ATTACH_SLEEPS_FOR and the two after it */
     unsigned long long sleep_timer; /* address of the timer of its last sleep */
     unsigned long long entry_ns;  /* the interrupt in which its own timer expired */
     unsigned int woken_on;        /* the CPU */
@@ -135,6 +149,19 @@ struct tardy_attach_thread {
     unsigned long long over_ready_ns;
     unsigned long long over_wait_ns;
     unsigned long long over_unseen_ns;
+    /* Of the period: periods of which it is not known whether they had an expiry. */
+    unsigned long long unsure;
+    unsigned long long unsure_hits; /* hits during whose time something was not seen */
+    unsigned long long switches; /* how often it had been switched out, as it last was; 0 at first */
+    unsigned int sight_lost;     /* 1: something since the last expiry was not seen */
+    unsigned int cycle_sleep;    /* for what it sleeps: enum tardy_attach_wait */
+    /* Of the sleeps of the present cycle, and of all cycles that were too long. */
+    unsigned long long cycle_waits_ns[TARDY_ATTACH_WAITS];
+    unsigned long long over_waits_ns[TARDY_ATTACH_WAITS];
+    unsigned long long over_told; /* of these cycles those whose sleeps for a futex are told */
+    unsigned long long asides;    /* wake-ups from sleeps for a time within a cycle */
+    unsigned long long asides_now; /* of them those since the last programmed expiry */
+    unsigned long long overdue_ns; /* the last expiry that was over when it slept until that */
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
 

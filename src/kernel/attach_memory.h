@@ -60,8 +60,11 @@ static __always_inline struct tardy_attach_thread *thread_at(u32 place)
 static __always_inline struct tardy_attach_thread *get_attached(struct task_struct *task)
 {
     u32 pid = task->pid;
-    u16 *place = place_of(pid);
 
+    /* That of the idle tasks. */
+    if (!pid)
+        return NULL;
+    u16 *place = place_of(pid);
     if (!place || !*place)
         return NULL;
     struct tardy_attach_thread *thread = thread_at(*place);

@@ -40,6 +40,10 @@ static __noinline int add_over(struct tardy_attach_thread *thread, u64 took_ns)
     thread->over_run_ns += run_ns;
     thread->over_ready_ns += ready_ns;
     thread->over_wait_ns += wait_ns;
+    for (int kind = 0; kind < TARDY_ATTACH_WAITS; kind++)
+        thread->over_waits_ns[kind] += thread->cycle_waits_ns[kind];
+    if (can_tell_futex())
+        thread->over_told++;
     thread->over_unseen_ns += after(took_ns, late_ns + run_ns + ready_ns + wait_ns);
     return 0;
 }
@@ -97,6 +101,31 @@ static __always_inline void begin_cycle(struct tardy_attach_thread *thread, u64 
     thread->cycle_run_ns = 0;
     thread->cycle_ready_ns = 0;
     thread->cycle_wait_ns = 0;
+    for (int kind = 0; kind < TARDY_ATTACH_WAITS; kind++)
+        thread->cycle_waits_ns[kind] = 0;
+}
+
+/* For what a task sleeps; of a completion of io_uring and the like it is not told. */
+static __always_inline u32 wait_of(struct task_struct *task, u64 state)
+{
+    if (state & TASK_UNINTERRUPTIBLE)
+        return BPF_CORE_READ_BITFIELD(task, in_iowait) ? TARDY_ATTACH_WAIT_IO
+                                                       : TARDY_ATTACH_WAIT_OTHER;
+    if (!(state & TASK_INTERRUPTIBLE) || !is_in_futex(task))
+        return TARDY_ATTACH_WAIT_OTHER;
+    if (bpf_core_field_exists(task->pi_blocked_on) && task->pi_blocked_on)
+        return TARDY_ATTACH_WAIT_PI_FUTEX;
+    return TARDY_ATTACH_WAIT_FUTEX;
+}
+
+static __always_inline void add_wait(struct tardy_attach_thread *thread, u64 ns)
+{
+    u32 kind = thread->cycle_sleep;
+
+    barrier_var(kind);
+    thread->cycle_wait_ns += ns;
+    if (kind < TARDY_ATTACH_WAITS)
+        thread->cycle_waits_ns[kind] += ns;
 }
 
 /* The thread is switched in; `waking_ns` is that of the wake-up, 0 where there was none. */
@@ -106,7 +135,7 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread, u64 wak
         close_cycle(thread);
         begin_cycle(thread, waking_ns, now_ns);
     } else if (thread->cycle_ns && waking_ns) {
-        thread->cycle_wait_ns += thread->out_ns ? after(waking_ns, thread->out_ns) : 0;
+        add_wait(thread, thread->out_ns ? after(waking_ns, thread->out_ns) : 0);
         thread->cycle_ready_ns += after(now_ns, waking_ns);
     } else if (thread->cycle_ns && thread->ready_ns) {
         thread->cycle_ready_ns += now_ns - thread->ready_ns;
@@ -114,14 +143,17 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread, u64 wak
     thread->cycle_since_ns = now_ns;
 }
 
-static __always_inline void cycle_out(struct tardy_attach_thread *thread, u64 state, u64 now_ns)
+static __always_inline void cycle_out(struct tardy_attach_thread *thread,
+                                      struct task_struct *task, u64 state, u64 now_ns)
 {
     if (!thread->cycle_ns)
         return;
     if (thread->in_ns)
         thread->cycle_run_ns += after(now_ns, thread->cycle_since_ns);
-    if (state)
+    if (state) {
         thread->cycle_done_ns = now_ns;
+        thread->cycle_sleep = wait_of(task, state);
+    }
 }
 
 /*

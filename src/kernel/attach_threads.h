@@ -4,6 +4,7 @@
 #define TARDY_ATTACH_THREADS_H
 
 #include "attach_memory.h"
+#include "attach_period.h"
 #include "attach_response.h"
 
 /* Places are taken by programs on several CPUs and by user space. */
@@ -45,124 +46,6 @@ static __always_inline void begin_thread(struct task_struct *task, u64 comm0, u6
     WRITE_ONCE(thread->state, TARDY_ATTACH_LIVE);
     *entry = place;
     __sync_fetch_and_add(&attach_memory.settings.started, 1);
-}
-
-/* Periods differ by less than this part, or a microsecond: programs round. */
-#define SAME_PERIOD_SHIFT 10
-#define SAME_PERIOD_NS 1000
-/* A thread that pauses for longer has no missed periods. */
-#define MOST_MISSED 1000
-#define MOST_VOTES 64
-/* What an expiry a period after the one before weighs; or one that fits no period. */
-#define FULL_VOTE 8
-/* A candidate may be so many periods. */
-#define MOST_PARTS 16
-
-static __always_inline u64 slip_of(u64 period_ns)
-{
-    return (period_ns >> SAME_PERIOD_SHIFT) + SAME_PERIOD_NS;
-}
-
-/* Whether `times` of one are the other, and a time that is no multiple would have been told. */
-static __always_inline int is_multiple(u64 whole_ns, u64 part_ns, u64 times)
-{
-    s64 off_ns = whole_ns - times * part_ns;
-    u64 slip_ns = times * slip_of(part_ns);
-
-    return (u64)(off_ns < 0 ? -off_ns : off_ns) <= slip_ns && slip_ns < part_ns / 8;
-}
-
-/*
- * A candidate that is a few times this gap is no period, but the gap is: expiries before were missed,
- * as those of a thread are that is often late.
- */
-static __noinline int divide_period(struct tardy_attach_thread *thread, u64 gap_ns)
-{
-    if (!thread || !gap_ns)
-        return 0;
-    u64 parts = (thread->period_ns + gap_ns / 2) / gap_ns;
-    if (parts < 2 || parts > MOST_PARTS || !is_multiple(thread->period_ns, gap_ns, parts))
-        return 0;
-    thread->missed = parts * (thread->hits + thread->missed) - thread->hits;
-    thread->hits++;
-    thread->period_ns = gap_ns;
-    thread->votes = FULL_VOTE;
-    return 1;
-}
-
-/*
- * The majority among the times from one programmed expiry to the next, as they come. A multiple of
- * the candidate speaks little against it: a thread that is late passes expiries over.
- */
-static __always_inline void follow_period(struct tardy_attach_thread *thread)
-{
-    u64 gap_ns = thread->due_soft_ns - thread->last_ns, period_ns = thread->period_ns;
-    u64 last_ns = thread->last_ns;
-    u32 weight = FULL_VOTE;
-
-    if (thread->due_soft_ns <= last_ns)
-        return;
-    thread->last_ns = thread->due_soft_ns;
-    if (!last_ns)
-        return;
-    if (period_ns) {
-        u64 times = (gap_ns + period_ns / 2) / period_ns;
-        s64 off_ns = gap_ns - times * period_ns;
-        if (off_ns < 0)
-            off_ns = -off_ns;
-        if (times && times <= MOST_MISSED && off_ns <= times * slip_of(period_ns)) {
-            thread->hits++;
-            thread->missed += times - 1;
-            if (times == 1) {
-                thread->votes += FULL_VOTE;
-                if (thread->votes > MOST_VOTES)
-                    thread->votes = MOST_VOTES;
-                return;
-            }
-            if (is_multiple(gap_ns, period_ns, times))
-                weight = 1;
-        } else if (divide_period(thread, gap_ns)) {
-            return;
-        } else {
-            thread->misses++;
-        }
-        if (thread->votes >= weight) {
-            thread->votes -= weight;
-            return;
-        }
-    }
-    thread->period_ns = gap_ns;
-    thread->first_ns = last_ns;
-    thread->hits = 1;
-    thread->misses = 0;
-    thread->missed = 0;
-    thread->votes = FULL_VOTE;
-}
-
-/* Counts the last wake-up. */
-static __noinline int settle(struct tardy_attach_thread *thread)
-{
-    if (!thread || !thread->woken_ns)
-        return 0;
-    u64 switched_ns = thread->switched_ns, due_ns = thread->due_ns;
-    thread->woken[thread->woken_by & (TARDY_ATTACH_WAKERS - 1)]++;
-    count_in(&thread->hists[TARDY_ATTACH_DISPATCH], switched_ns - thread->woken_ns);
-    if (thread->blocked_ns)
-        count_in(&thread->hists[TARDY_ATTACH_BLOCKED], thread->blocked_ns);
-    if (due_ns) {
-        u64 late_ns = switched_ns > due_ns ? switched_ns - due_ns : 0;
-        if (!late_ns)
-            thread->in_slack++;
-        if (due_ns > thread->due_soft_ns)
-            thread->slack_ns += due_ns - thread->due_soft_ns;
-        count_in(&thread->hists[TARDY_ATTACH_LATENESS], late_ns);
-        /* Who sleeps for a time drifts by what it does in between, however little that is. */
-        if (!(thread->relative & TARDY_ATTACH_SLEPT_FOR))
-            follow_period(thread);
-    }
-    thread->woken_ns = 0;
-    thread->blocked_ns = 0;
-    return 0;
 }
 
 static __always_inline void end_thread(struct task_struct *task, u32 pid)

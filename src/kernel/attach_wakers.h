@@ -4,6 +4,7 @@
 #define TARDY_ATTACH_WAKERS_H
 
 #include "attach_memory.h"
+#include "attach_period.h"
 #include "preempt.h"
 
 /* What a timer's thread needs to know is read when it is woken: most wake somebody else. */
@@ -54,10 +55,16 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
         return 0;
     if (sleeper_of(address) == (u64)current) {
         thread->sleep_timer = address;
+        /* Another sleep: one that was over before it had begun is none that it wakes up from. */
+        thread->early_ns = 0;
         thread->relative = (thread->relative & ~TARDY_ATTACH_SLEEPS_FOR)
                            | (mode & HRTIMER_MODE_REL ? TARDY_ATTACH_SLEEPS_FOR : 0);
-        if (attach_config.response)
-            thread->armed_ns = bpf_ktime_get_ns();
+        u64 now_ns = bpf_ktime_get_ns();
+        thread->armed_ns = now_ns;
+        /* It is behind its period: of that expiry it is never woken. */
+        u64 until_ns = timer->_softexpires - timer->base->offset;
+        if (!(mode & HRTIMER_MODE_REL) && until_ns <= now_ns)
+            thread->overdue_ns = until_ns;
         return 0;
     }
     u32 count = count_at(current, attach_config.preempt_count, attach_config.pcpu_hot);
@@ -122,8 +129,11 @@ static __always_inline u64 monotonic(const struct tardy_attach_timer *timer, u64
     return ns > 0 ? ns : 1;
 }
 
-/* Who wakes the thread, and, where that is its own timer, the timer's expiry. */
-static __always_inline void set_waker(struct tardy_attach_thread *thread,
+/*
+ * Who wakes the thread, and, where that is its own timer, the timer's expiry. Whether that is one
+ * within its cycle, which counts as none.
+ */
+static __always_inline int set_waker(struct tardy_attach_thread *thread,
                                       struct task_struct *current)
 {
     struct tardy_attach_cpu *cpu = this_cpu();
@@ -142,21 +152,24 @@ static __always_inline void set_waker(struct tardy_attach_thread *thread,
             }
             int slept_for = thread->sleep_timer == address
                             && thread->relative & TARDY_ATTACH_SLEEPS_FOR;
-            thread->relative = (thread->relative & TARDY_ATTACH_SLEEPS_FOR)
+            thread->relative = (thread->relative & ~TARDY_ATTACH_SLEPT_FOR)
                                | (slept_for ? TARDY_ATTACH_SLEPT_FOR : 0);
+            if (slept_for && is_aside(thread))
+                return 1;
             thread->hard_ns = monotonic(timer, timer->hard_ns);
             thread->soft_ns = monotonic(timer, timer->soft_ns);
         }
-        return;
+        return 0;
     }
     if (cpu && cpu->in_call) {
         thread->waker = TARDY_ATTACH_BY_IPI;
-        return;
+        return 0;
     }
     u32 count = count_at(current, attach_config.preempt_count, attach_config.pcpu_hot);
     int in_interrupt = ((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK)
                        || softirq_count_of(current, count) & SOFTIRQ_SERVED;
     thread->waker = in_interrupt ? TARDY_ATTACH_BY_INTERRUPT : TARDY_ATTACH_BY_TASK;
+    return 0;
 }
 
 #endif

@@ -6,6 +6,7 @@ use super::header;
 
 const BUCKETS: usize = header::TARDY_ATTACH_BUCKETS as usize;
 const HISTS: usize = header::TARDY_ATTACH_HISTS as usize;
+const WAITS: usize = header::TARDY_ATTACH_WAITS as usize;
 const SUB_BITS: u32 = header::TARDY_ATTACH_SUB_BITS;
 
 // Offsets in words of 8 bytes, of `struct tardy_attach_thread` and what it contains.
@@ -13,6 +14,12 @@ pub(super) const TID_PID: usize = 0;
 pub(super) const STATE_PRIO: usize = 1;
 pub(super) const START: usize = 2;
 pub(super) const COMM: usize = 3;
+const WAKING: usize = 5;
+const OUT: usize = 7;
+const READY: usize = 8;
+const IN: usize = 9;
+const HARD: usize = 13;
+const SOFT: usize = 14;
 const WOKEN: usize = 15;
 const PREEMPTED: usize = 19;
 const UNMATCHED: usize = 20;
@@ -24,11 +31,21 @@ const FIRST: usize = 25;
 const HITS: usize = 26;
 const MISSES: usize = 27;
 const MISSED: usize = 28;
+const VOTES_RELATIVE: usize = 29;
 const WANTED: usize = 32;
 const LATE: usize = 33;
+const WOKEN_NS: usize = 34;
+const SWITCHED: usize = 35;
+const DUE: usize = 36;
+const DUE_SOFT: usize = 37;
 pub(super) const DEADLINE: usize = 53;
 const OVER: usize = 54;
-const HISTS_AT: usize = 60;
+const UNSURE: usize = 60;
+const OVER_WAITS: usize = UNSURE + 4 + WAITS;
+const OVER_TOLD: usize = OVER_WAITS + WAITS;
+const ASIDES: usize = OVER_TOLD + 1;
+const OVERDUE: usize = ASIDES + 2;
+const HISTS_AT: usize = OVERDUE + 1;
 const HIST_HEAD: usize = 6;
 const HIST: usize = HIST_HEAD + BUCKETS / 2;
 /// All of it.
@@ -93,6 +110,13 @@ pub struct AttachedCounts {
     /// The parts of those, summed, ns: late at the beginning, on a CPU, ready but not running,
     /// asleep in between, and what was not seen.
     pub over_ns: [u64; 5],
+    /// Asleep in between, ns, by what for: a futex, a mutex with priority inheritance, a device or
+    /// a page, and what the kernel does not say.
+    pub over_waits_ns: [u64; WAITS],
+    /// Of those cycles the ones whose sleeps for a futex are told from others.
+    pub over_told: u64,
+    /// Wake-ups by its own timers from sleeps for a time within a cycle: they begin none.
+    pub asides: u64,
 }
 
 /// What its timers repeat by.
@@ -106,6 +130,8 @@ pub struct FoundPeriod {
     pub misses: u64,
     /// Periods without an expiry.
     pub missed: u64,
+    /// Periods of which that is not known, as something that the thread did was not seen.
+    pub unsure: u64,
 }
 
 /// A wake-up that was late, or a cycle that was too long; `struct tardy_attach_late`. Times are
@@ -163,6 +189,10 @@ impl AttachedCounts {
             slack_ns: of(self.slack_ns, other.slack_ns),
             over: of(self.over, other.over),
             over_ns: [0, 1, 2, 3, 4].map(|part: usize| of(self.over_ns[part], other.over_ns[part])),
+            over_waits_ns: [0, 1, 2, 3]
+                .map(|kind: usize| of(self.over_waits_ns[kind], other.over_waits_ns[kind])),
+            over_told: of(self.over_told, other.over_told),
+            asides: of(self.asides, other.asides),
         }
     }
 
@@ -214,18 +244,67 @@ impl AttachedThread<'_> {
             slack_ns: self.load(SLACK),
             over: self.load(OVER),
             over_ns: [1, 2, 3, 4, 5].map(|part| self.load(OVER + part)),
+            over_waits_ns: [0, 1, 2, 3].map(|kind| self.load(OVER_WAITS + kind)),
+            over_told: self.load(OVER_TOLD),
+            asides: self.load(ASIDES),
         }
     }
 
     /// The period of its timers: of the candidate the mean over all of its time.
     #[must_use]
     pub fn period(&self) -> FoundPeriod {
-        let (hits, missed) = (self.load(HITS), self.load(MISSED));
+        let (hits, missed, unsure) = (self.load(HITS), self.load(MISSED), self.load(UNSURE));
         let span_ns = self.load(LAST).saturating_sub(self.load(FIRST));
-        let periods = hits + missed;
+        let periods = hits + missed + unsure;
         let misses = self.load(MISSES);
         let mean_ns = if misses == 0 { span_ns.checked_div(periods) } else { None };
-        FoundPeriod { period_ns: mean_ns.unwrap_or(self.load(PERIOD)), hits, misses, missed }
+        FoundPeriod {
+            period_ns: mean_ns.unwrap_or(self.load(PERIOD)),
+            hits,
+            misses,
+            missed,
+            unsure,
+        }
+    }
+
+    /// Whether it has a CPU or waits for one; absent where nothing that it did was seen.
+    #[must_use]
+    pub fn is_awake(&self) -> Option<bool> {
+        let is_awake = [WAKING, READY, IN].iter().any(|word| self.load(*word) > 0);
+        (is_awake || self.load(OUT) > 0).then_some(is_awake)
+    }
+
+    /// Whether its own timer woke it last.
+    #[must_use]
+    pub fn is_by_own_timer(&self) -> bool {
+        self.load(if self.load(WAKING) > 0 { HARD } else { DUE }) > 0
+    }
+
+    /// When it had the CPU for its last wake-up, ns; 0 for none.
+    #[must_use]
+    pub fn switched_ns(&self) -> u64 {
+        self.load(SWITCHED)
+    }
+
+    /// The last expiry that was over when the thread slept until that, ns; 0 for none.
+    #[must_use]
+    pub fn overdue_ns(&self) -> u64 {
+        self.load(OVERDUE)
+    }
+
+    /// The last programmed expiry by which it was woken until a time; 0 for none.
+    #[must_use]
+    pub fn met_ns(&self) -> u64 {
+        let relative = (self.load(VOTES_RELATIVE) >> 32) as u32;
+        let was_for = |flag: u32| relative & flag != 0;
+        if self.load(WAKING) > 0 && self.load(HARD) > 0 {
+            let is_until = !was_for(header::TARDY_ATTACH_SLEPT_FOR);
+            return self.load(if is_until { SOFT } else { LAST });
+        }
+        // The wake-up whose work goes on is not counted yet.
+        let is_open = self.load(WOKEN_NS) > 0 && self.load(DUE) > 0;
+        let is_until = is_open && !was_for(header::TARDY_ATTACH_DUE_FOR);
+        self.load(if is_until { DUE_SOFT } else { LAST })
     }
 
     /// How often a time was counted, their sum, the smallest and the largest, and those longer than
@@ -328,6 +407,9 @@ mod tests {
             ("deadline_ns", DEADLINE),
             ("over", OVER),
             ("over_unseen_ns", OVER + 5),
+            ("unsure", UNSURE),
+            ("over_waits_ns", OVER_WAITS),
+            ("over_told", OVER_TOLD),
             ("hists", HISTS_AT),
         ] {
             assert_eq!(thread.field(field).0, at * 8, "{field}");

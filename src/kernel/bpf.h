@@ -57,4 +57,29 @@ static __always_inline int is_throttled(struct task_struct *task, u32 pid, int p
     return queue && queue->throttle_count > 0;
 }
 
+/* Numbers of system calls on x86-64: futex, futex_waitv, futex_wait. */
+#define NR_FUTEX 202
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAIT 455
+
+/* Whether that can be told of this kernel. */
+static __always_inline int can_tell_futex(void)
+{
+    return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
+           && bpf_core_field_exists(((struct pt_regs *)0)->orig_ax);
+}
+
+/*
+ * Whether a task sleeps in a system call futex. Of an exception or an interrupt the kernel sets
+ * `orig_ax` to -1.
+ */
+static __always_inline int is_in_futex(struct task_struct *task)
+{
+    if (!can_tell_futex())
+        return 0;
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    u64 number = regs->orig_ax;
+    return number == NR_FUTEX || number == NR_FUTEX_WAITV || number == NR_FUTEX_WAIT;
+}
+
 #endif

@@ -36,6 +36,18 @@ pub mod out {
     pub const DEAD: u8 = header::TARDY_OUT_DEAD as u8;
     /// Its control group has used up its CPU quota.
     pub const THROTTLED: u8 = header::TARDY_OUT_THROTTLED as u8;
+    /// It sleeps uninterruptibly, for a device.
+    pub const IO: u8 = header::TARDY_OUT_IO as u8;
+    /// It sleeps in the system call futex.
+    pub const FUTEX: u8 = header::TARDY_OUT_FUTEX as u8;
+    /// The same, for one whose owner inherits its priority.
+    pub const PI_FUTEX: u8 = header::TARDY_OUT_PI_FUTEX as u8;
+
+    /// Whether it sleeps, for whatever.
+    #[must_use]
+    pub const fn is_asleep(flags: u8) -> bool {
+        matches!(flags, SLEEPING | WAITING | IO | FUTEX | PI_FUTEX)
+    }
 }
 
 /// What is known about who was made runnable: [`Event::flags`] of a wake-up.

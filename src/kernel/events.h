@@ -149,6 +149,21 @@ static __always_inline u64 trace_event(const struct trace_context *tc, u32 kind,
     return write_event(tc, kind, flags, prio, pid, a, b);
 }
 
+/*
+ * What a task sleeps for, as far as the kernel says it. A task that waits for a completion of
+ * io_uring counts as one that waits for a device, whatever completes: but it takes signals.
+ */
+static __always_inline u32 sleep_reason(struct task_struct *task, u64 state)
+{
+    if (state & TASK_UNINTERRUPTIBLE)
+        return BPF_CORE_READ_BITFIELD(task, in_iowait) ? TARDY_OUT_IO : TARDY_OUT_WAITING;
+    if (!config.futexes || !(state & TASK_INTERRUPTIBLE) || !is_in_futex(task))
+        return TARDY_OUT_SLEEPING;
+    if (bpf_core_field_exists(task->pi_blocked_on) && task->pi_blocked_on)
+        return TARDY_OUT_PI_FUTEX;
+    return TARDY_OUT_FUTEX;
+}
+
 static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_state)
 {
     if (!prev_state)
@@ -158,7 +173,7 @@ static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_
         return TARDY_OUT_DEAD;
     if (prev_state & (__TASK_STOPPED | __TASK_TRACED))
         return TARDY_OUT_STOPPED;
-    return prev_state & TASK_UNINTERRUPTIBLE ? TARDY_OUT_WAITING : TARDY_OUT_SLEEPING;
+    return sleep_reason(prev, prev_state);
 }
 
 /* An event that has the name of a task, whose number and priority these are. */

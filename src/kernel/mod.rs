@@ -125,6 +125,8 @@ pub struct Settings {
     pub stacks: Stacks,
     /// What wakes the threads.
     pub woken_by: WokenBy,
+    /// Whether it is looked up which tasks sleep for a futex: 30 ns of each such switch.
+    pub futexes: bool,
     /// Events that are kept for each CPU, rounded up to a power of two; 32 bytes each.
     pub slots_per_cpu: u32,
 }

@@ -175,7 +175,8 @@ mod tests {
     #[test]
     fn no_poll_is_traced_where_it_may_carry_the_message_that_is_measured() {
         let wanted = |mode, woken_by| {
-            let settings = Settings { mode, stacks: Stacks::Off, woken_by, slots_per_cpu: 64 };
+            let settings =
+                Settings { mode, stacks: Stacks::Off, woken_by, futexes: false, slots_per_cpu: 64 };
             let is_wanted = |used: Use| used.is_wanted(&settings, false);
             [Use::Always, Use::Peaks, Use::TimerPeaks, Use::SoftTimers].map(is_wanted)
         };

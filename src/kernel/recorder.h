@@ -76,6 +76,9 @@ enum tardy_kind {
 #define TARDY_OUT_STOPPED 3 /* stopped or traced */
 #define TARDY_OUT_DEAD 4
 #define TARDY_OUT_THROTTLED 5 /* its group has used up its CPU quota */
+#define TARDY_OUT_IO 6        /* uninterruptible, for a device */
+#define TARDY_OUT_FUTEX 7     /* in the system call futex */
+#define TARDY_OUT_PI_FUTEX 8  /* the same, for one that has an owner, who inherits priority */
 
 /* `flags` of TARDY_WAKING of a measured thread: its group has used up its CPU quota. */
 #define TARDY_WOKEN_THROTTLED 1
@@ -193,6 +196,7 @@ struct tardy_config {
     unsigned int preemptible; /* 1: the kernel can be preempted wherever that is not disabled */
     unsigned int woken_by;  /* enum tardy_woken_by */
     unsigned int switch_has_state; /* 1: sched_switch has the state of the task that is left */
+    unsigned int futexes;   /* 1: whether a task sleeps for a futex is looked up */
     unsigned int cpu_bytes; /* of a mask of this machine's CPUs; a multiple of 8 */
     /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */
     int irq_regs;

@@ -1,5 +1,7 @@
 //! The BPF side against this kernel; needs root.
 
+mod replay;
+
 use std::{
     io::{Read, Write},
     sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed},
@@ -27,6 +29,7 @@ const STAGES: Settings = Settings {
     mode: TraceLevel::Stages,
     stacks: Stacks::Off,
     woken_by: WokenBy::Timers,
+    futexes: false,
     slots_per_cpu: 1024,
 };
 
@@ -140,6 +143,7 @@ const PEAKS: Settings = Settings {
     mode: TraceLevel::Peaks,
     stacks: Stacks::WhenLate,
     woken_by: WokenBy::Timers,
+    futexes: false,
     slots_per_cpu: 32_768,
 };
 

@@ -279,7 +279,7 @@ impl<'a> ProgramPlan<'a> {
     }
 
     /// The fields of `struct tardy_config`, in their order.
-    fn config(&self) -> [(&'static str, u32); 12] {
+    fn config(&self) -> [(&'static str, u32); 13] {
         let stacks = match self.settings.stacks {
             Stacks::Off => header::TARDY_STACKS_OFF,
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
@@ -298,6 +298,7 @@ impl<'a> ProgramPlan<'a> {
             ("preemptible", u32::from(self.preemptible)),
             ("woken_by", woken_by),
             ("switch_has_state", u32::from(self.switch_has_state)),
+            ("futexes", u32::from(self.settings.futexes)),
             ("cpu_bytes", self.cpus.div_ceil(64) * 8),
             ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
             ("preempt_count", self.offsets.preempt_count.0.cast_unsigned()),
@@ -330,6 +331,7 @@ mod tests {
         mode: TraceLevel::Peaks,
         stacks: Stacks::Off,
         woken_by: WokenBy::Timers,
+        futexes: false,
         slots_per_cpu: 64,
     };
 

@@ -37,6 +37,7 @@ typedef _Bool bool;
 #define BPF_F_USER_STACK 256
 
 /* <linux/sched.h>: the state of a task that does not run. */
+#define TASK_INTERRUPTIBLE 0x01
 #define TASK_UNINTERRUPTIBLE 0x02
 #define __TASK_STOPPED 0x04
 #define __TASK_TRACED 0x08
@@ -77,10 +78,14 @@ struct task_struct {
     int pid;
     int tgid;
     int prio;
+    unsigned long nvcsw;
+    unsigned long nivcsw;
     u64 start_time;
     u32 __state;
     struct sched_entity se;
     bool throttled;
+    void *pi_blocked_on;
+    unsigned int in_iowait : 1;
     /* As it is there: otherwise the compiler would read it byte by byte. */
     char comm[16] __attribute__((aligned(8)));
 };
@@ -116,9 +121,15 @@ struct hrtimer_sleeper {
     struct task_struct *task;
 };
 
+/* <linux/bpf.h>: since 5.15. */
+enum bpf_func_id {
+    BPF_FUNC_task_pt_regs = 175,
+};
+
 struct pt_regs {
     unsigned long ip;
     unsigned long si;
+    unsigned long orig_ax;
 };
 
 struct cpumask {

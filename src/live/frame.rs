@@ -126,7 +126,7 @@ fn measured(view: &LiveView) -> String {
         let of =
             |kept: &&super::view::KeptSample| kept.series == row.name && kept.latency_ns == max_ns;
         let (at_s, why) = match view.kept.iter().find(of) {
-            Some(kept) => (Some(kept.at_s), format!(", {}", plain(&kept.cause))),
+            Some(kept) => (kept.at_s, format!(", {}", plain(&kept.cause))),
             None => (row.max_s.map(|(from, to)| from.midpoint(to)), String::new()),
         };
         let at = at_s.map_or_else(String::new, |at| format!(" at {at:.1} s"));

@@ -122,7 +122,7 @@ fn one(
 fn moment(row: &SeriesRow, kept: Option<&KeptSample>, state: &ViewState) -> String {
     let is_it = |kept: &&KeptSample| state.cause.is_some() || Some(kept.latency_ns) == row.max_ns;
     match (kept.filter(is_it), row.max_s) {
-        (Some(kept), _) => format!("{:.1} s", kept.at_s),
+        (Some(kept), _) => kept.at_s.map_or_else(String::new, |at_s| format!("{at_s:.1} s")),
         (None, Some((from_s, to_s))) => format!("{:.1} s", from_s.midpoint(to_s)),
         (None, None) => String::new(),
     }

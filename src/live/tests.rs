@@ -24,7 +24,7 @@ fn row(name: &str, cpu: Option<u32>, max_ns: i64) -> SeriesRow {
 fn kept(series: &str, latency_ns: i64, kind: &str) -> KeptSample {
     KeptSample {
         series: series.into(),
-        at_s: 12.5,
+        at_s: Some(12.5),
         latency_ns,
         kind: kind.into(),
         cause: format!("61 % {kind}: NET_RX"),

@@ -84,8 +84,8 @@ pub(crate) struct SeriesRow {
 pub(crate) struct KeptSample {
     /// Whose.
     pub series: String,
-    /// When it was due, s since the start.
-    pub at_s: f64,
+    /// When it was due, s since the start; absent where nobody knows.
+    pub at_s: Option<f64>,
     /// How late, ns.
     pub latency_ns: i64,
     /// Its main cause: `softirq`; empty where it was not blamed.

@@ -96,7 +96,8 @@ fn pieces<'a>(
     let mut cuts = vec![span.from_ns, span.to_ns, cpu.known_from_ns];
     cuts.extend(segments.flat_map(|segment| [segment.from_ns, segment.to_ns]));
     cuts.extend(overlays.iter().flat_map(|overlay| [overlay.from_ns, overlay.to_ns]));
-    cuts.extend(cpu.functions.iter().flat_map(|function| [function.from_ns, function.to_ns]));
+    let near = cpu.functions.iter().filter(|f| f.from_ns <= span.to_ns && f.to_ns >= span.from_ns);
+    cuts.extend(near.flat_map(|function| [function.from_ns, function.to_ns]));
     let (stopped, until) = stopped(wakeup);
     cuts.extend([stopped, until]);
     classifier.cuts(span, &mut cuts);

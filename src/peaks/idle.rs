@@ -28,9 +28,9 @@ impl IdleExits {
         };
         for span in wakeup.history.spans.iter().filter(waits) {
             let segments = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.segments);
-            let within = |s: &&Segment| s.from_ns < span.to_ns && s.to_ns > span.from_ns;
-            let mut states =
-                segments.iter().filter(within).filter_map(|s| Some((s.idle_state?, s.from_ns)));
+            let first = segments.partition_point(|s| s.to_ns <= span.from_ns);
+            let within = segments[first..].iter().take_while(|s| s.from_ns < span.to_ns);
+            let mut states = within.filter_map(|s| Some((s.idle_state?, s.from_ns)));
             let Some((state, from_ns)) = states.next() else { continue };
             let exit_ns = wakeup.wishes.idle_exit_ns.get(&(span.cpu, state)).copied();
             let begin_ns = from_ns.max(span.from_ns);

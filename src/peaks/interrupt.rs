@@ -8,7 +8,6 @@ use super::{
     Event, EventKind,
     below_kernel::{missing_cpu, missing_in_user_mode},
     contexts::{Segment, ns},
-    functions,
     late_wakeup::LateWakeup,
     named_work, names,
     piece::{NamedCause, Piece},
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::{
     kernel::{entry, vector},
-    run::peaks::Cause,
+    run::{functions, peaks::Cause},
 };
 
 /// A timer's interrupt may take this much longer than usual.

@@ -8,12 +8,15 @@ use crate::run::peaks::{Basis, Cause, Part, Peak, StagesOf, WayOf};
 /// What is said of a peak whose events were overwritten before it was analysed.
 pub(super) const EVENTS_LOST: &str = "events overwritten before they were read";
 
-/// A peak of which no more is known than what its thread found itself.
+/// What is said of one that still waited when the run was over.
+pub(super) const NOT_ANALYSED: &str = "not analysed, as too many were late";
+
+/// A peak of which no more is known than what its thread found itself, and `why`.
 #[must_use]
-pub(super) fn lost(me: &MeasuredThread, one: &Waiting, roams: bool) -> Peak {
+pub(super) fn lost(me: &MeasuredThread, one: &Waiting, roams: bool, why: &str) -> Peak {
     let late = &one.late;
     Peak {
-        at_ns: late.t_ns,
+        at_ns: Some(late.t_ns),
         series: me.series.clone(),
         tid: roams.then_some(me.tid),
         cpu: if late.matched { late.cpus.1 } else { me.cpu },
@@ -22,7 +25,7 @@ pub(super) fn lost(me: &MeasuredThread, one: &Waiting, roams: bool) -> Peak {
         ways: Vec::new(),
         blame: vec![Part {
             cause: Cause::Unexplained,
-            name: EVENTS_LOST.to_owned(),
+            name: why.to_owned(),
             task: None,
             ns: late.latency_ns.unsigned_abs(),
             basis: Basis::None,
@@ -39,7 +42,7 @@ pub(super) fn lost(me: &MeasuredThread, one: &Waiting, roams: bool) -> Peak {
 pub(super) fn peak(wakeup: &LateWakeup<'_>, blame: Vec<Part>, ways: Vec<WayOf>) -> Peak {
     let (timeline, left_out) = timeline::timeline(wakeup);
     Peak {
-        at_ns: wakeup.late.t_ns,
+        at_ns: Some(wakeup.late.t_ns),
         series: wakeup.me.series.clone(),
         tid: wakeup.wishes.roams.then_some(wakeup.me.tid),
         cpu: wakeup.history.spans.last().map_or(wakeup.me.cpu, |span| span.cpu),

@@ -3,7 +3,7 @@
 use super::{Event, EventKind, contexts::ns, late_wakeup::LateWakeup, mutexes::mutexes, names};
 
 /// The name of a lock that the kernel has no address of.
-const PI_MUTEX: &str = "PI mutex";
+pub(super) const PI_MUTEX: &str = "PI mutex";
 
 /// A wait of the measured thread.
 pub(crate) struct LockWait {
@@ -26,13 +26,14 @@ pub(crate) fn cuts(event: &Event) -> bool {
     )
 }
 
-/// What the thread waited for, by time. One lock may be made of two: the first wait is the lock's.
+/// What the thread waited for, by time; `events` are those of all CPUs. One lock may be made of
+/// two: the first wait is the lock's.
 #[must_use]
-pub(crate) fn locks(wakeup: &LateWakeup<'_>) -> Vec<LockWait> {
+pub(crate) fn locks(wakeup: &LateWakeup<'_>, events: &[Event]) -> Vec<LockWait> {
     let mut found: Vec<LockWait> = Vec::new();
     // With the CPU on which it began to wait.
     let mut open: Option<(u32, LockWait)> = None;
-    for event in wakeup.events().iter() {
+    for event in events {
         let (at_ns, is_mine) = (ns(event.at_ns), event.pid == wakeup.me.tid);
         match (event.kind, &mut open) {
             (EventKind::LockBegin { lock, .. }, None) if is_mine => {
@@ -52,7 +53,7 @@ pub(crate) fn locks(wakeup: &LateWakeup<'_>) -> Vec<LockWait> {
         }
     }
     found.extend(open.map(|(_, wait)| wait));
-    found.extend(mutexes(wakeup.me.tid, &wakeup.events()).into_iter().map(|wait| LockWait {
+    found.extend(mutexes(wakeup.me.tid, events).into_iter().map(|wait| LockWait {
         from_ns: wait.from_ns,
         until_ns: wait.until_ns,
         name: PI_MUTEX.to_owned(),

@@ -87,12 +87,27 @@ pub(crate) struct LongFunction {
     pub place: Place,
     /// Which.
     pub work: WorkSource,
+    /// The latest end of it and all that began before it.
+    latest_ns: i64,
+}
+
+/// The last to begin of these, by beginning, that the CPU was in from `from_ns` to `to_ns`, all of
+/// which lies in `segment`.
+#[must_use]
+pub(crate) fn spanning<'a>(
+    functions: &'a [LongFunction],
+    (from_ns, to_ns): (i64, i64),
+    segment: &Segment,
+) -> Option<&'a LongFunction> {
+    let begun = functions.partition_point(|one| one.from_ns <= from_ns);
+    let mut before = functions[..begun].iter().rev().take_while(|one| one.latest_ns >= to_ns);
+    before.find(|one| one.spans(from_ns, to_ns, segment))
 }
 
 impl LongFunction {
     /// Whether the CPU was in it from `from_ns` to `to_ns`, all of which lies in `segment`.
     #[must_use]
-    pub(crate) fn spans(&self, from_ns: i64, to_ns: i64, segment: &Segment) -> bool {
+    fn spans(&self, from_ns: i64, to_ns: i64, segment: &Segment) -> bool {
         self.from_ns <= from_ns && to_ns <= self.to_ns && self.place.has(segment)
     }
 }
@@ -116,6 +131,11 @@ pub(crate) fn long_functions(events: &[Event]) -> Vec<LongFunction> {
     }));
     found.retain(|one| one.to_ns - one.from_ns >= function::LONG_NS);
     found.sort_by_key(|one| one.from_ns);
+    let mut latest_ns = i64::MIN;
+    for one in &mut found {
+        latest_ns = latest_ns.max(one.to_ns);
+        one.latest_ns = latest_ns;
+    }
     found
 }
 
@@ -164,7 +184,8 @@ fn ended(event: &Event) -> Option<LongFunction> {
         }
         _ => return None,
     };
-    Some(LongFunction { from_ns: to_ns.saturating_sub(ns(took_ns)), to_ns, place, work })
+    let from_ns = to_ns.saturating_sub(ns(took_ns));
+    Some(LongFunction { from_ns, to_ns, place, work, latest_ns: to_ns })
 }
 
 /// The functions of high-resolution timers, from begin to begin.
@@ -230,7 +251,7 @@ impl Timers {
     fn end(&mut self, ended: Option<(i64, u64)>, to_ns: i64, place: Place) {
         if let Some((from_ns, address)) = ended {
             let work = WorkSource::Function(address);
-            self.found.push(LongFunction { from_ns, to_ns, place, work });
+            self.found.push(LongFunction { from_ns, to_ns, place, work, latest_ns: to_ns });
         }
     }
 }

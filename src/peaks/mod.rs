@@ -8,7 +8,6 @@ pub(crate) mod blame;
 pub(crate) mod contexts;
 pub(crate) mod state_history;
 pub(crate) mod overlays;
-pub(crate) mod functions;
 mod cycle;
 mod dispatch;
 mod idle;
@@ -29,6 +28,7 @@ pub(crate) mod rules;
 #[cfg(test)]
 mod test_events;
 pub(crate) mod late_wakeup;
+mod precedence;
 mod senders;
 pub(crate) mod source;
 mod siblings;
@@ -39,7 +39,8 @@ pub(crate) mod sums;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeline;
-pub(crate) mod usual;
+pub(crate) mod unseen;
+mod usual;
 pub(crate) mod waiting;
 pub(crate) mod way;
 
@@ -149,7 +150,8 @@ pub(crate) struct Blamer {
     keep: [WorstPeaks; 2],
     waiting: Vec<Waiting>,
     lowest_ns: Option<i64>,
-    passed_over: u64,
+    /// Of wake-ups, and of work.
+    passed_over: [u64; 2],
     unmatched: u64,
 }
 
@@ -173,7 +175,7 @@ impl Blamer {
             keep,
             waiting: Vec::new(),
             lowest_ns: None,
-            passed_over: 0,
+            passed_over: [0; 2],
             unmatched: 0,
         }
     }
@@ -261,14 +263,14 @@ impl Blamer {
         if late.latency_ns > 0 {
             self.waiting.push(Waiting { thread, late, ways });
         } else {
-            self.passed_over += 1;
+            self.count_passed_over(thread);
         }
     }
 
-    /// Blames those that wait, the latest first, as `effort` says, which is asked after each; the
-    /// peaks among them, to be kept whole. What was overwritten meanwhile, and the least late of
-    /// too many, is counted as passed over; a peak is kept even so, and says that its events were
-    /// lost.
+    /// Blames those that wait, the latest of each kind first, as `effort` says, which is asked
+    /// after each; the peaks among them, to be kept whole. What was overwritten meanwhile, and the
+    /// least late of too many, is counted as passed over; a peak is kept even so, and says that its
+    /// events were lost.
     pub(crate) fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
         let mut peaks = self.shed();
         self.count_smis_for_peaks();
@@ -311,10 +313,16 @@ impl Blamer {
         self.waiting.iter().any(|one| self.is_urgent(one))
     }
 
-    /// Passes over all that wait; the peaks among them.
+    /// Whether more wait than are ever kept.
+    #[must_use]
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= 2 * waiting::MOST_WITH_PEAKS
+    }
+
+    /// Passes over all that wait; the peaks among them, which nobody has looked at.
     pub(crate) fn give_up(&mut self) -> Vec<Peak> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.iter().filter_map(|one| self.pass_over(one)).collect()
+        waiting.iter().filter_map(|one| self.pass_over(one, kept::NOT_ANALYSED)).collect()
     }
 
     /// 1 for a thread whose work is judged, 0 for others: each kind has peaks of its own, or those
@@ -325,7 +333,8 @@ impl Blamer {
 
     fn is_peak(&self, one: &Waiting) -> bool {
         let least_ns = self.progress.get(one.thread).map_or(i64::MAX, |it| it.least_peak_ns);
-        self.keep[self.kind(one.thread)].would_take(one.late.latency_ns, least_ns)
+        let series = self.followed.get(one.thread).map_or("", |me| &me.series);
+        self.keep[self.kind(one.thread)].would_take(series, one.late.latency_ns, least_ns)
     }
 
     /// Whether it is a peak that is blamed whatever that takes: packets behind a late one are kept
@@ -349,22 +358,28 @@ impl Blamer {
         let is_gone = |one: &Waiting| {
             recorded.get(&place(one)).is_some_and(|known| is_lost(known, &one.late))
         };
-        let given_up = shed(&mut waiting, is_gone, |one| self.is_urgent(one));
+        let is_work = |one: &Waiting| self.kind(one.thread) == 1;
+        let given_up = shed(&mut waiting, is_work, is_gone, |one| self.is_urgent(one));
         self.waiting = waiting;
-        given_up.iter().filter_map(|one| self.pass_over(one)).collect()
+        given_up.iter().filter_map(|one| self.pass_over(one, kept::EVENTS_LOST)).collect()
     }
 
-    /// Counts one that is not analysed; a peak is kept for its latency and its stages.
-    fn pass_over(&mut self, one: &Waiting) -> Option<Peak> {
+    fn count_passed_over(&mut self, thread: usize) {
+        self.passed_over[self.kind(thread)] += 1;
+    }
+
+    /// Counts one that is not analysed; a peak is kept for its latency and its stages, and says
+    /// why.
+    fn pass_over(&mut self, one: &Waiting, why: &str) -> Option<Peak> {
         let is_peak = self.is_urgent(one);
+        self.count_passed_over(one.thread);
         let me = self.followed.get(one.thread)?;
-        self.passed_over += 1;
         self.progress.get_mut(one.thread)?.passed_over += 1;
         if !is_peak {
             return None;
         }
-        self.keep[usize::from(me.works)].take(one.late.latency_ns);
-        Some(kept::lost(me, one, self.wishes.roams))
+        self.keep[usize::from(me.works)].take(&me.series, one.late.latency_ns);
+        Some(kept::lost(me, one, self.wishes.roams, why))
     }
 
     fn blame(&mut self, one: &Waiting) -> Option<Peak> {
@@ -402,7 +417,7 @@ impl Blamer {
             false => Some(message::gather(&mut wakeup, &progress.usual_ways)),
         };
         if wakeup.is_lost() {
-            return self.pass_over(one);
+            return self.pass_over(one, kept::EVENTS_LOST);
         }
         let parts = match &message {
             Some(message) => message.parts(&mut wakeup),
@@ -421,7 +436,7 @@ impl Blamer {
         let ways = message.map(|message| message.ways).unwrap_or_default();
         let peak = is_peak.then(|| kept::peak(&wakeup, parts, ways));
         if is_peak {
-            self.keep[usize::from(me.works)].take(late.latency_ns);
+            self.keep[usize::from(me.works)].take(&me.series, late.latency_ns);
         }
         peak
     }
@@ -434,7 +449,8 @@ impl Blamer {
         Blame {
             threshold_ns: thresholds.max().unwrap_or(0),
             lowest_threshold_ns: self.lowest_ns.unwrap_or(0),
-            passed_over: self.passed_over,
+            passed_over: self.passed_over[0],
+            responses_passed_over: self.passed_over[1],
             unmatched: self.unmatched,
             lost_events: self.source.lost(),
             stolen: Some(self.stolen.record(self.source.counts_steal())),

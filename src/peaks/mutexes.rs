@@ -1,7 +1,8 @@
 //! Mutexes with priority inheritance that the measured thread waited for in user space (futexes).
 //!
 //! The kernel has no event where such a wait begins or ends. What it has: it raises the owner's
-//! priority to the thread's, where that is higher, then the thread is switched out asleep, and the
+//! priority to the thread's, where that is higher, then the thread is switched out asleep, or turns
+//! in a loop on its CPU as long as the owner runs on another (`rtmutex_spin_on_owner`), and the
 //! owner wakes it up. All of that has to be there.
 
 use super::{Event, EventKind, contexts::ns, names};
@@ -12,7 +13,7 @@ use crate::kernel::out;
 pub(crate) struct MutexWait {
     /// From.
     pub from_ns: i64,
-    /// Until it had the CPU again.
+    /// Until it had the CPU again; of one that did not sleep, until the owner let go.
     pub until_ns: i64,
     /// Who had the mutex, as `name/pid`.
     pub owner: String,
@@ -67,15 +68,23 @@ pub(crate) fn mutexes(tid: u32, events: &[Event]) -> Vec<MutexWait> {
             (EventKind::Switch { .. }, wait) if on_cpu == Some(event.cpu) => {
                 on_cpu = None;
                 if let Some((step, ..)) = wait
-                    && [out::SLEEPING, out::WAITING].contains(&event.flags)
+                    && out::is_asleep(event.flags)
                 {
                     *step = Step::Asleep;
                 }
             }
-            (EventKind::Waking { by, .. }, Some((step, owner, _)))
-                if is_mine && *step == Step::Asleep && by == *owner =>
+            (EventKind::Waking { by, .. }, Some((step, owner, wait)))
+                if is_mine && by == *owner =>
             {
-                *step = Step::LetGo;
+                match *step {
+                    Step::Asleep => *step = Step::LetGo,
+                    // It has the CPU.
+                    Step::Begun if on_cpu.is_some() => {
+                        found.push(MutexWait { until_ns: at_ns, ..wait.clone() });
+                        open = None;
+                    }
+                    _ => {}
+                }
             }
             _ => {}
         }
@@ -115,6 +124,16 @@ mod tests {
         let preempted = (210, flagged(out::PREEMPTED, switch(700, 1, "hog")));
         events.splice(2..2, [preempted, (250, switch(ME, 9, "timer"))]);
         assert_eq!(spans(&events), [(200, 900, owner())]);
+    }
+
+    #[test]
+    fn as_long_as_the_owner_runs_elsewhere_the_thread_waits_on_its_cpu() {
+        let mut events = wait(out::SLEEPING, 600);
+        events.truncate(2);
+        events.extend([(800, on(1, waking(ME, 600))), (900, flagged(1, switch(0, 120, "idle")))]);
+        assert_eq!(spans(&events), [(200, 800, "owner/600".to_owned())]);
+        events[2].1 = on(1, waking(ME, 500));
+        assert_eq!(spans(&events), [], "somebody else woke it");
     }
 
     #[test]

@@ -4,14 +4,16 @@
 
 use super::{
     contexts::{HardirqSource, Segment},
-    functions,
     late_wakeup::LateWakeup,
-    long_functions::WorkSource,
+    long_functions::{WorkSource, spanning},
     names,
     piece::{NamedCause, Piece},
     senders,
 };
-use crate::{kernel::function::LONG_NS, run::peaks::Cause};
+use crate::{
+    kernel::function::LONG_NS,
+    run::{functions, peaks::Cause},
+};
 
 /// The name of a function or of a device; absent where the kernel hides it.
 #[must_use]
@@ -32,7 +34,7 @@ pub(super) fn work(
     segment: &Segment,
 ) -> Option<String> {
     let functions = &wakeup.cpus.get(&piece.span.cpu)?.functions;
-    let spanning = functions.iter().rfind(|one| one.spans(piece.from_ns, piece.to_ns, segment))?;
+    let spanning = spanning(functions, (piece.from_ns, piece.to_ns), segment)?;
     work_name(wakeup, spanning.work)
 }
 

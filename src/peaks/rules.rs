@@ -4,8 +4,8 @@ use super::{
     Event, EventKind,
     below_kernel::{missing_cpu, missing_in_gap},
     contexts::{CurrentTask, Segment, ns},
-    cycle, dispatch,
-    functions::Worth,
+    cycle::Sleeps,
+    dispatch,
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
     ksoftirqd,
@@ -13,11 +13,16 @@ use super::{
     locks::{self, LockWait},
     named_work, names,
     piece::{self, NamedCause, Piece},
+    precedence::{goes_first, is_stopper},
     stacks,
     state_history::{OffCpu, StateSpan, ThreadState},
+    unseen,
     usual::at_most,
 };
-use crate::{kernel::woken, run::peaks::Cause};
+use crate::{
+    kernel::woken,
+    run::{functions::Worth, peaks::Cause},
+};
 
 /// A switch and what leads to it take so long anyway.
 const SWITCH_NS: i64 = 2_000;
@@ -30,6 +35,7 @@ const ENTRY_NS: u64 = 3_000;
 const CHOSEN_NS: i64 = 20_000;
 
 const SAMPLED_LOCK: &str = "the function on top of its stack waits for a spin lock";
+const NOT_RECORDED: &str = "woken twice, its run between is not recorded";
 const FAULT_BEGAN: &str = "a page fault began, and its end is not recorded";
 const QUOTA_USED_UP: &str =
     "its control group had used up its CPU quota; when it could run again is not recorded";
@@ -45,6 +51,10 @@ pub(crate) struct CauseClassifier<'a> {
     locks: Vec<LockWait>,
     /// Where its own events cut a span.
     marks: Vec<i64>,
+    /// When it was woken, by time.
+    wakings: Vec<i64>,
+    /// What its sleeps were for.
+    sleeps: Sleeps<'a>,
     /// When it was woken, and could not run.
     woken_throttled: Vec<i64>,
     idle_exits: IdleExits,
@@ -57,27 +67,32 @@ impl<'a> CauseClassifier<'a> {
     #[must_use]
     pub(crate) fn new(wakeup: &'a LateWakeup<'a>) -> Self {
         let mine = |event: &&Event| event.pid == wakeup.me.tid;
-        let events: Vec<Event> = wakeup.events().iter().filter(mine).copied().collect();
+        let all = wakeup.events();
+        let events: Vec<Event> = all.iter().filter(mine).copied().collect();
         let from_ns = wakeup.late.t_ns;
         let faults = events.iter().find(|event| {
             matches!(event.kind, EventKind::PageFault { .. }) && ns(event.at_ns) >= from_ns
         });
-        let locks = locks::locks(wakeup);
+        let locks = locks::locks(wakeup, &all);
         let marks = events.iter().filter(|event| locks::cuts(event)).map(|event| ns(event.at_ns));
+        let marks = marks.chain(locks.iter().map(|wait| wait.from_ns));
+        let mut marks: Vec<i64> = marks.collect();
+        marks.sort_unstable();
+        let wakings = || events.iter().filter(|e| matches!(e.kind, EventKind::Waking { .. }));
         Self {
             wakeup,
             held: interrupt::held(wakeup),
             fault_ns: faults.map(|event| ns(event.at_ns)),
-            marks: marks.chain(locks.iter().map(|wait| wait.from_ns)).collect(),
+            marks,
             locks,
-            woken_throttled: events
-                .iter()
-                .filter(|event| matches!(event.kind, EventKind::Waking { .. }))
+            wakings: wakings().map(|event| ns(event.at_ns)).collect(),
+            woken_throttled: wakings()
                 .filter(|event| event.flags & woken::THROTTLED != 0)
                 .map(|event| ns(event.at_ns))
                 .collect(),
             idle_exits: IdleExits::of(wakeup),
-            is_empty_gap: is_empty_gap(wakeup),
+            is_empty_gap: unseen::is_empty_gap(wakeup),
+            sleeps: Sleeps::new(wakeup, all, events),
         }
     }
 
@@ -91,7 +106,8 @@ impl<'a> CauseClassifier<'a> {
         into.extend(self.idle_exits.cuts(span.cpu));
         into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
         into.push(self.wakeup.earlier.until_ns);
-        into.extend(&self.marks);
+        let first = self.marks.partition_point(|at| *at < span.from_ns);
+        into.extend(self.marks[first..].iter().take_while(|at| **at <= span.to_ns));
         into.extend(ksoftirqd::waited(self.wakeup, span).map(|(from_ns, _)| from_ns));
     }
 
@@ -106,6 +122,9 @@ impl<'a> CauseClassifier<'a> {
         }
         if self.is_throttled(piece) {
             return throttled_by_quota();
+        }
+        if unseen::ran(&self.wakings, piece) {
+            return NamedCause::unexplained(NOT_RECORDED);
         }
         if let Some(kind) = piece.overlay {
             return piece::covered(kind);
@@ -170,7 +189,11 @@ impl<'a> CauseClassifier<'a> {
             return self.going_first(piece, segment, &task);
         }
         if task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS) {
-            return throttled(me.real_time, &task);
+            return self.held_back(piece, &task);
+        }
+        if piece.span.state == ThreadState::OffCpu(OffCpu::Ready) {
+            // The record does not show whether that task was there before.
+            return NamedCause::unexplained("ready since before its record");
         }
         if let Some(exit) = self.idle_exits.why(piece, segment) {
             return exit;
@@ -299,12 +322,12 @@ impl<'a> CauseClassifier<'a> {
         match out {
             OffCpu::Moving { from, to } => self.moving(piece, segment, from, to),
             OffCpu::Asleep => self.held_up(piece).unwrap_or_else(|| match self.wakeup.me.works {
-                true => cycle::asleep(self.wakeup, piece),
+                true => self.sleeps.why(piece),
                 false => NamedCause::unexplained("asleep again"),
             }),
             OffCpu::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
             OffCpu::Throttled => throttled_by_quota(),
-            OffCpu::Woken => self.waiting(piece, segment),
+            OffCpu::Woken | OffCpu::Ready => self.waiting(piece, segment),
             OffCpu::Preempted => self.preempted(piece, segment),
             // Whoever had the CPU then may have nothing to do with it.
             OffCpu::Unseen => NamedCause::unexplained("wake-up not recorded"),
@@ -331,11 +354,20 @@ impl<'a> CauseClassifier<'a> {
                 let first = task.pid != 0 && goes_first(me.real_time, me.prio, &task);
                 match first {
                     true => self.going_first(piece, segment, &task),
-                    false => throttled(me.real_time, &task),
+                    false => self.held_back(piece, &task),
                 }
             }
             _ => self.waiting(piece, segment),
         }
+    }
+
+    /// Ready while a task runs that should wait for it.
+    fn held_back(&self, piece: &Piece<'_>, task: &CurrentTask) -> NamedCause {
+        let real_time = self.wakeup.me.real_time;
+        if real_time && unseen::other_real_time_ran(self.wakeup, piece) {
+            return NamedCause::unexplained("ready, but another task ran");
+        }
+        throttled(real_time, task)
     }
 
     fn going_first(&self, piece: &Piece<'_>, segment: &Segment, task: &CurrentTask) -> NamedCause {
@@ -346,25 +378,6 @@ impl<'a> CauseClassifier<'a> {
         };
         NamedCause::measured(cause, name).of(task)
     }
-}
-
-/// Whether a thread that never sleeps stood still without an event on its CPU.
-fn is_empty_gap(wakeup: &LateWakeup<'_>) -> bool {
-    let gap_ns = wakeup.late.t_ns..=wakeup.end_ns();
-    let own = wakeup.cpus.get(&wakeup.me.cpu);
-    let mut events = own.into_iter().flat_map(|cpu| &cpu.events);
-    wakeup.me.spins && !events.any(|event| gap_ns.contains(&ns(event.at_ns)))
-}
-
-/// Whether a task may run before the measured thread.
-fn goes_first(real_time: bool, prio: i16, task: &CurrentTask) -> bool {
-    !real_time || task.prio <= prio || is_stopper(task)
-}
-
-/// The stopper of a CPU goes before every class, deadline threads included, and its priority, 0,
-/// does not show it (`kernel/sched/stop_task.c`).
-fn is_stopper(task: &CurrentTask) -> bool {
-    task.prio == 0 && names::comm(&task.comm).starts_with("migration/")
 }
 
 /// Its control group had used up its CPU quota.

@@ -3,10 +3,12 @@
 use super::{
     Event, EventKind,
     contexts::{CurrentTask, ns},
-    functions::{self, Worth},
     late_wakeup::LateWakeup,
 };
-use crate::kernel::why;
+use crate::{
+    kernel::why,
+    run::functions::{self, Worth, bare, interrupted, is_interrupt_entry},
+};
 
 /// A stack is recorded so much after what it is about, at most.
 const SOON_NS: i64 = 100_000;
@@ -22,19 +24,6 @@ pub(crate) struct StackFinding {
     pub lock: Option<String>,
     /// Innermost first, as `function+0x12`.
     pub stack: Vec<String>,
-}
-
-/// The name without its offset.
-fn bare(function: &str) -> &str {
-    function.split('+').next().unwrap_or(function)
-}
-
-/// What was interrupted: of a stack walked in an interrupt, the frames outside of it.
-fn interrupted(stack: Vec<String>) -> Vec<String> {
-    match stack.iter().position(|function| is_interrupt_entry(bare(function))) {
-        Some(at) if at + 1 < stack.len() => stack[at + 1..].to_vec(),
-        _ => stack,
-    }
 }
 
 impl StackFinding {
@@ -53,11 +42,11 @@ impl StackFinding {
     /// just enabled interrupts.
     #[must_use]
     pub(crate) fn enabled_interrupts(&self) -> Option<Self> {
-        let outside = interrupted(self.stack.clone());
+        let outside = interrupted(&self.stack);
         let is_interrupt = outside.len() < self.stack.len();
         let first = outside.first().map(|function| bare(function));
         let enables = is_interrupt && first.is_some_and(functions::enables_interrupts);
-        if enables { finding(outside) } else { None }
+        if enables { finding(outside.to_vec()) } else { None }
     }
 
     /// Whether this is what an interrupt leaves that came in user mode: interrupts alone, and the
@@ -79,10 +68,6 @@ fn is_scheduler(name: &str) -> bool {
     ["schedule", "__schedule"].contains(&name) || name.starts_with("finish_task_switch")
 }
 
-fn is_interrupt_entry(name: &str) -> bool {
-    name.starts_with("asm_sysvec_") || name.starts_with("asm_common_interrupt")
-}
-
 fn finding(stack: Vec<String>) -> Option<StackFinding> {
     // Addresses name nothing.
     let names: Vec<&str> =
@@ -99,14 +84,10 @@ pub(crate) fn of_interrupt(
     cpu: u32,
     entry_ns: i64,
 ) -> Option<StackFinding> {
-    let is_it = |event: &&Event| {
-        let at_ns = ns(event.at_ns);
-        let until_ns = wakeup.end_ns().saturating_add(SOON_NS);
-        event.flags == why::LATE_INTERRUPT && (entry_ns..=until_ns).contains(&at_ns)
-    };
-    walked(wakeup, cpu, is_it)
+    let is_it = |event: &&Event| event.flags == why::LATE_INTERRUPT;
+    walked(wakeup, cpu, (entry_ns, wakeup.end_ns()), is_it)
         .next()
-        .and_then(|number| finding(interrupted(wakeup.functions(number))))
+        .and_then(|number| finding(interrupted(&wakeup.functions(number)).to_vec()))
 }
 
 /// The stack that best shows what `task` did from `from_ns` to `to_ns` on `cpu`.
@@ -119,15 +100,10 @@ pub(crate) fn of_task(
     to_ns: i64,
 ) -> Option<StackFinding> {
     let of = |reason: u8| {
-        let is_it = move |event: &&Event| {
-            let at_ns = ns(event.at_ns);
-            event.flags == reason
-                && event.pid == task.pid
-                && (from_ns..=to_ns.saturating_add(SOON_NS)).contains(&at_ns)
-        };
-        let number = walked(wakeup, cpu, is_it).next()?;
+        let is_it = move |event: &&Event| event.flags == reason && event.pid == task.pid;
+        let number = walked(wakeup, cpu, (from_ns, to_ns), is_it).next()?;
         let stack = wakeup.functions(number);
-        finding(if reason == why::LATE_DISPATCH { stack } else { interrupted(stack) })
+        finding(if reason == why::LATE_DISPATCH { stack } else { interrupted(&stack).to_vec() })
     };
     // A late interrupt's stack shows the task at the wake-up, too.
     let at_wake_up = of(why::SUSPECT).or_else(|| of(why::LATE_INTERRUPT));
@@ -137,14 +113,19 @@ pub(crate) fn of_task(
     }
 }
 
-/// Numbers of the stacks walked on a CPU that `is_it` accepts, by time.
+/// Numbers of the stacks walked on a CPU from one moment until soon after another that `is_it`
+/// accepts, by time.
 fn walked<'a>(
     wakeup: &'a LateWakeup<'_>,
     cpu: u32,
+    (from_ns, to_ns): (i64, i64),
     is_it: impl Fn(&&Event) -> bool + 'a,
 ) -> impl Iterator<Item = u64> + 'a {
     let events = wakeup.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.events);
-    events.iter().filter(is_it).filter_map(|event| match event.kind {
+    let first = events.partition_point(|event| ns(event.at_ns) < from_ns);
+    let until_ns = to_ns.saturating_add(SOON_NS);
+    let within = events[first..].iter().take_while(move |event| ns(event.at_ns) <= until_ns);
+    within.filter(is_it).filter_map(|event| match event.kind {
         EventKind::Stack { number, .. } => Some(number),
         _ => None,
     })

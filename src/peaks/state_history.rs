@@ -25,6 +25,8 @@ pub(crate) enum OffCpu {
     Unseen,
     /// It was woken again, and is runnable since then.
     Woken,
+    /// It was runnable since before the record begins.
+    Ready,
     /// It slept or waited.
     Asleep,
     /// It was stopped.
@@ -212,14 +214,21 @@ pub(super) struct Awake {
 pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
     let mut current: HashMap<u32, u32> = HashMap::new();
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
-    let (mut woken_ns, mut locks): (Option<i64>, u32) = (None, 0);
+    let (mut woken_ns, mut locks, mut came_back): (Option<i64>, u32, bool) = (None, 0, false);
     let mutexes = mutexes(tid, events);
     let waits = |at: u64| mutexes.iter().any(|wait| wait.is_at(ns(at)));
     for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
         let (is_before, is_mine) = (ns(event.at_ns) <= from_ns, event.pid == tid);
         match event.kind {
-            EventKind::Waking { .. } if is_mine && is_before => woken_ns = Some(ns(event.at_ns)),
-            EventKind::Waking { .. } if is_mine => was_woken = true,
+            EventKind::Waking { .. } if is_mine => {
+                if is_before {
+                    woken_ns = Some(ns(event.at_ns));
+                } else {
+                    was_woken = true;
+                }
+                // Who is woken has slept: it had the CPU in between, and that was not seen.
+                awake = awake.filter(|known| came_back || known.out != Some(OffCpu::Preempted));
+            }
             EventKind::LockBegin { .. } if is_mine => locks += 1,
             EventKind::LockEnd { .. } if is_mine => locks = locks.saturating_sub(1),
             EventKind::Migrate { to, .. } if is_mine => {
@@ -234,18 +243,19 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
         if let Some(known) = awake.as_mut().filter(|_| is_mine) {
             // It slept for something else.
             known.asleep_ns = None;
+            came_back = true;
         }
         let on = |out, woken_ns| Some(Awake { cpu: event.cpu, out, woken_ns, asleep_ns: None });
         if is_mine && is_before {
             woken_ns = None;
             awake = on(None, None);
         } else if is_mine && awake.is_none() {
-            // It comes back before its timer woke it: without having been woken, woken before the
-            // expiry, or by somebody else since, as one is that was stopped.
+            // It comes back before its timer woke it: woken by somebody else since, as one is that
+            // was stopped, woken before the expiry, or without having been woken in the record.
             let out = match (was_woken, woken_ns) {
                 (true, _) => OffCpu::Unseen,
                 (false, Some(_)) => OffCpu::Woken,
-                (false, None) => OffCpu::Preempted,
+                (false, None) => OffCpu::Ready,
             };
             awake = on(Some(out), woken_ns);
         } else if left && is_before {

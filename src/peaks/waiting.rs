@@ -34,14 +34,18 @@ impl Waiting {
 }
 
 /// Orders those that wait by lateness, the latest first, and takes out those to be given up:
-/// those that `is_lost` names and, beyond [`MOST`], the least late that `is_peak` does not.
+/// those that `is_lost` names and, beyond [`MOST`], the least late that `is_peak` does not. Those
+/// of which `is_work` says so and the others have turns: work is longer than the wake-up that it
+/// begins with, and where all of it is late there would be room and time for nothing else.
 pub(crate) fn shed(
     waiting: &mut Vec<Waiting>,
+    is_work: impl Fn(&Waiting) -> bool,
     is_lost: impl Fn(&Waiting) -> bool,
     is_peak: impl Fn(&Waiting) -> bool,
 ) -> Vec<Waiting> {
     // What is left of the last time is in order already, which this sort makes use of.
     waiting.sort_by_key(|one| Reverse(one.late.latency_ns));
+    take_turns(waiting, is_work);
     let (mut stay, mut given_up) = (0, Vec::new());
     waiting.retain(|one| {
         let has_room = stay < MOST || (stay < MOST_WITH_PEAKS && is_peak(one));
@@ -54,6 +58,15 @@ pub(crate) fn shed(
         stays
     });
     given_up
+}
+
+fn take_turns(waiting: &mut Vec<Waiting>, is_work: impl Fn(&Waiting) -> bool) {
+    let (work, others): (Vec<_>, Vec<_>) = waiting.drain(..).partition(is_work);
+    let all = work.len() + others.len();
+    let (mut work, mut others) = (work.into_iter(), others.into_iter());
+    while waiting.len() < all {
+        waiting.extend(others.next().into_iter().chain(work.next()));
+    }
 }
 
 /// Whether the events of a wake-up were overwritten before it was analysed: `recorded` is what a
@@ -90,12 +103,12 @@ mod tests {
         let one = |latency_ns| Waiting { thread: 0, late: late(5, latency_ns), ways: Vec::new() };
         let count = MOST as i64 + 100;
         let mut waiting: Vec<Waiting> = (1..=count).map(one).collect();
-        let given_up = shed(&mut waiting, |_| false, |one| one.late.latency_ns <= 30);
+        let given_up = shed(&mut waiting, |_| false, |_| false, |one| one.late.latency_ns <= 30);
         let gone: Vec<i64> = given_up.iter().map(|one| one.late.latency_ns).collect();
         assert_eq!(gone, (31..=100).rev().collect::<Vec<i64>>());
         assert_eq!(waiting.len(), MOST + 30);
         assert_eq!(waiting[0].late.latency_ns, count, "the latest comes first");
-        let given_up = shed(&mut waiting, |one| one.late.latency_ns == 500, |_| false);
+        let given_up = shed(&mut waiting, |_| false, |one| one.late.latency_ns == 500, |_| false);
         assert_eq!((given_up.len(), given_up[0].late.latency_ns), (30, 500));
     }
 }

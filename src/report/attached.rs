@@ -5,25 +5,35 @@ use super::{
     table::{Table, us},
 };
 use crate::{
-    run::{AttachRecord, AttachedLatency, AttachedRow, AttachedTimes, Document, SeriesSummary},
+    run::{
+        AttachRecord, AttachedLatency, AttachedOver, AttachedRow, AttachedTimes, AttachedWaits,
+        Document, SeriesSummary,
+    },
     units::{Nanos, count, many},
 };
 
 /// Rows of single threads that are shown: those that woke up most often.
 const SHOWN: usize = 16;
 
+/// Rows of names: programs give each thread its own.
+const NAMES: usize = 32;
+
 /// Columns that go on a narrow terminal, the first of them first.
-pub(super) const LEAST: [&str; 6] = ["IPI", "ready", "interrupt", "slack", "period", "task"];
+pub(super) const LEAST: [&str; 7] =
+    ["IPI", "ready", "interrupt", "slack", "timer", "period", "task"];
 
 /// The same of responses.
-pub(super) const LEAST_RESPONSES: [&str; 4] = ["not seen", "mean", "late", "cycles"];
+pub(super) const LEAST_RESPONSES: [&str; 7] =
+    ["not seen", "mean", "late", "cycles", "other", "I/O", "PI mutex"];
 
 /// A row for each name, and where a name has several threads one for each of them.
 pub(super) fn table(document: &Document) -> Option<Table> {
     let record = document.attached.as_ref().filter(|record| !record.rows.is_empty())?;
     let headings = [
         "thread",
+        "policy",
         "wake-ups",
+        "own timer",
         "timer",
         "interrupt",
         "IPI",
@@ -36,16 +46,33 @@ pub(super) fn table(document: &Document) -> Option<Table> {
         "ready",
         "blocked",
     ];
-    let mut table = Table::new(1, &headings);
+    let mut table = Table::new(2, &headings);
     shown(record).for_each(|row| table.row(cells(row)));
     Some(table)
 }
+
+/// How one kind of waits is named, and what a record has of it, ns.
+type WaitKind = (&'static str, fn(&AttachedWaits) -> Option<u64>);
+
+/// What threads slept for in cycles over the deadline, as a column each.
+const WAITS: [WaitKind; 4] = [
+    ("futex", |waits| waits.futex_ns),
+    ("PI mutex", |waits| waits.pi_mutex_ns),
+    ("I/O", |waits| Some(waits.io_ns)),
+    ("other", |waits| Some(waits.other_ns)),
+];
+
+/// A part of the waits that the record does not have.
+const NOT_KNOWN: &str = "not known";
 
 /// A row for each whose work was measured: how long it took from the expiry to its end, and what
 /// the cycles over the deadline were made of.
 pub(super) fn responses(document: &Document) -> Option<Table> {
     let record = document.attached.as_ref()?;
-    let headings = [
+    let rows = || shown(record).filter_map(|row| Some((row, row.response?)));
+    rows().next()?;
+    let waits = waits_shown(rows().filter_map(|(row, _)| row.over));
+    let mut headings = vec![
         "response us",
         "cycles",
         "mean",
@@ -58,28 +85,41 @@ pub(super) fn responses(document: &Document) -> Option<Table> {
         "run",
         "ready",
         "waits",
-        "not seen",
     ];
+    headings.extend(waits.iter().map(|kind| WAITS[*kind].0));
+    headings.push("not seen");
     let mut table = Table::new(1, &headings);
-    let mut rows = shown(record).filter_map(|row| Some((row, row.response?))).peekable();
-    rows.peek()?;
-    for (row, response) in rows {
-        table.row(response_cells(row, &response));
-    }
+    rows().for_each(|(row, response)| table.row(response_cells(row, &response, &waits)));
     Some(table)
 }
 
-fn response_cells(row: &AttachedRow, response: &AttachedTimes) -> Vec<String> {
+/// The kinds of waits that some row has, or does not know that it has none.
+fn waits_shown(overs: impl Iterator<Item = AttachedOver>) -> Vec<usize> {
+    let overs: Vec<AttachedOver> = overs.filter(|over| over.wait_ns > 0).collect();
+    let has = |over: &AttachedOver, kind: usize| match over.waits {
+        Some(waits) => WAITS[kind].1(&waits) != Some(0),
+        None => kind == 0,
+    };
+    (0..WAITS.len()).filter(|kind| overs.iter().any(|over| has(over, *kind))).collect()
+}
+
+fn response_cells(row: &AttachedRow, response: &AttachedTimes, waits: &[usize]) -> Vec<String> {
     let mut cells = vec![row.series.clone(), count(response.count)];
     cells.extend([response.mean, response.p50, response.p99, response.max].map(us));
     let Some(over) = row.over else {
-        return cells.into_iter().chain(["-"; 7].map(str::to_owned)).collect();
+        cells.resize(13 + waits.len(), "-".to_owned());
+        return cells;
     };
     cells.push(Nanos(i64::try_from(over.deadline_ns).unwrap_or(i64::MAX)).to_string());
     cells.push(count(over.cycles));
     // The mean of each part.
-    let parts = [over.late_ns, over.run_ns, over.ready_ns, over.wait_ns, over.unseen_ns];
-    cells.extend(parts.map(|ns| us(ns.checked_div(over.cycles).and_then(|ns| ns.try_into().ok()))));
+    let mean = |ns: u64| us(ns.checked_div(over.cycles).and_then(|ns| ns.try_into().ok()));
+    cells.extend([over.late_ns, over.run_ns, over.ready_ns, over.wait_ns].map(mean));
+    cells.extend(waits.iter().map(|kind| {
+        let known = over.waits.and_then(|waits| WAITS[*kind].1(&waits));
+        known.map_or_else(|| NOT_KNOWN.to_owned(), mean)
+    }));
+    cells.push(mean(over.unseen_ns));
     cells
 }
 
@@ -87,9 +127,38 @@ fn response_cells(row: &AttachedRow, response: &AttachedTimes) -> Vec<String> {
 pub(super) fn remarks(document: &Document) -> Vec<String> {
     let Some(record) = &document.attached else { return Vec::new() };
     let mut said = Vec::new();
+    let names = record.rows.iter().filter(|row| row.tid.is_none()).count();
+    if names > NAMES {
+        said.push(format!(
+            "the {NAMES} of {names} names whose threads woke up most often; in the table of \
+             latencies those with the largest; --json has all"
+        ));
+    }
     let all = record.rows.iter().filter(|row| is_of_several(record, row)).count();
     if all > SHOWN {
         said.push(format!("the {SHOWN} of {all} threads that woke up most often; --json has all"));
+    }
+    if shown(record).any(AttachedRow::is_mixed) {
+        said.push(
+            "own timer with a word: lateness or dispatch could be the other one; it was settled by \
+             the first 8 to 64 wake-ups, and is that of the name from a third to two thirds"
+                .into(),
+        );
+    }
+    let asides: u64 = of_threads(record).map(|row| row.asides).sum();
+    if asides > 0 {
+        said.push(format!(
+            "{} from sleeps for a time (usleep) in the middle of a cycle, which are part of it: in \
+             no lateness",
+            many(asides, "wake-up")
+        ));
+    }
+    let unsure: u64 = of_threads(record).filter_map(|row| row.unsure_periods).sum();
+    if unsure > 0 {
+        said.push(format!(
+            "{} neither met nor missed: what the thread did meanwhile was not seen",
+            many(unsure, "period")
+        ));
     }
     if record.pooled_only > 0 {
         said.push(format!(
@@ -122,22 +191,47 @@ pub(super) fn below_wakeups(document: &Document) -> Vec<&SeriesSummary> {
     worst
 }
 
+/// The series that a table of wake-ups begins with: of very many names those with the largest
+/// latencies.
+pub(super) fn whole(document: &Document) -> Vec<&SeriesSummary> {
+    let mut all: Vec<&SeriesSummary> = document.wakeups().collect();
+    if document.attached.is_some() && all.len() > NAMES {
+        all.sort_by_key(|series| std::cmp::Reverse(series.max));
+        all.truncate(NAMES);
+    }
+    all
+}
+
 fn is_of_several(record: &AttachRecord, row: &AttachedRow) -> bool {
     let name = row.series.rsplit_once('/').map(|(name, _)| name);
     let pool = record.rows.iter().find(|pool| Some(pool.series.as_str()) == name);
     row.tid.is_some() && pool.is_none_or(|pool| pool.threads != Some(1))
 }
 
+fn of_threads(record: &AttachRecord) -> impl Iterator<Item = &AttachedRow> {
+    record.rows.iter().filter(|row| row.tid.is_some())
+}
+
 fn shown(record: &AttachRecord) -> impl Iterator<Item = &AttachedRow> {
-    let of_names = record.rows.iter().filter(|row| row.tid.is_none());
+    let mut names: Vec<&AttachedRow> = record.rows.iter().filter(|row| row.tid.is_none()).collect();
+    if names.len() > NAMES {
+        names.sort_by_key(|row| std::cmp::Reverse(row.wakeups));
+        names.truncate(NAMES);
+    }
     let of_threads = record.rows.iter().filter(|row| is_of_several(record, row));
-    of_names.chain(of_threads.take(SHOWN))
+    names.into_iter().chain(of_threads.take(SHOWN))
 }
 
 fn cells(row: &AttachedRow) -> Vec<String> {
     let share = |of: u64| match row.wakeups {
         0 => "-".into(),
         all => format!("{} %", number(of as f64 / all as f64 * 100.0)),
+    };
+    let own_timer = match row.latency {
+        Some(latency) if row.is_mixed() => {
+            format!("{}, {}", share(row.by_own_timer), latency.as_str())
+        }
+        _ => share(row.by_own_timer),
     };
     let has_timer = row.latency == Some(AttachedLatency::Lateness);
     let period = match row.period_ns {
@@ -151,7 +245,9 @@ fn cells(row: &AttachedRow) -> Vec<String> {
     };
     vec![
         name,
+        row.policy.clone().unwrap_or_else(|| "-".into()),
         count(row.wakeups),
+        own_timer,
         share(row.by_timer),
         share(row.by_interrupt),
         share(row.by_ipi),
@@ -164,4 +260,43 @@ fn cells(row: &AttachedRow) -> Vec<String> {
         us(row.ready.p50),
         us(row.blocked.p50),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn over(wait_ns: u64, waits: Option<AttachedWaits>) -> AttachedOver {
+        AttachedOver { cycles: 2, wait_ns, waits, ..AttachedOver::default() }
+    }
+
+    #[test]
+    fn waits_have_a_column_for_each_kind_that_there_is_or_that_is_not_known() {
+        let waits = AttachedWaits {
+            futex_ns: Some(8_000),
+            pi_mutex_ns: Some(0),
+            io_ns: 0,
+            other_ns: 4_000,
+        };
+        let split = over(12_000, Some(waits));
+        assert_eq!(waits_shown([split].into_iter()), [0, 3]);
+        let untold = AttachedWaits { futex_ns: None, pi_mutex_ns: None, ..waits };
+        assert_eq!(waits_shown([over(4_000, Some(untold))].into_iter()), [0, 1, 3]);
+        assert_eq!(waits_shown([over(4_000, None), over(0, None)].into_iter()), [0]);
+        assert_eq!(waits_shown([over(0, None)].into_iter()), [0; 0]);
+        let text = r#"{"series": "app", "tid": null, "wakeups": 9, "by_timer": 9, "by_interrupt": 0,
+            "by_ipi": 0, "by_task": 0, "by_own_timer": 5, "in_slack": 0, "preempted": 0,
+            "unmatched": 0, "latency": "lateness", "run": {"count": 0}, "ready": {"count": 0},
+            "blocked": {"count": 0}}"#;
+        let mut row: AttachedRow = serde_json::from_str(text).unwrap();
+        assert!(row.is_mixed() && cells(&row)[3] == "55.6 %, lateness", "{:?}", cells(&row));
+        let of = |row: &AttachedRow| {
+            response_cells(row, &AttachedTimes::default(), &[0, 3]).split_off(11)
+        };
+        assert_eq!(of(&row), ["-"; 4]);
+        row.over = Some(split);
+        assert_eq!(of(&row), ["6.0", "4.0", "2.0", "0.0"]);
+        row.over = Some(over(12_000, None));
+        assert_eq!(of(&row), ["6.0", NOT_KNOWN, NOT_KNOWN, "0.0"]);
+    }
 }

@@ -9,6 +9,7 @@ use super::{
     binned::{Binned, histogram},
     causes::{self, Causes},
     curve::curve,
+    deadline::{SeriesDeadline, deadlines},
     headline,
     page::{
         InterruptRow, LoadTrack, MachineTrack, Page, PageRun, PageScheduled, PageSeries, PageStage,
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::run::{
     CaveatKind, Document, Run, SeriesSummary, names,
-    summary::per_period,
+    per_period::per_period,
     tracks::{InterruptCount, LoadRow, MachineRow, from_csv},
 };
 
@@ -110,7 +111,7 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         line: words::line(document),
         without_host: without_host::sentences(document),
         samples: SampleName::of(document).into(),
-        scheduled_first: headline::MissedInAll::of(document).are_material(),
+        scheduled_first: headline::MissedInAll::of(document).come_first(),
         command: words::command(&document.argv),
         series: series
             .filter_map(|(number, points)| page_series(document, &binned, number, points, edges))
@@ -121,8 +122,9 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         machine,
         loads,
         interrupts,
-        blame: causes::page::blame(&causes),
+        blame: causes::page::blame(&causes, causes::responses::of(&causes)),
         peaks,
+        deadlines: deadlines_of(run, within),
         tail: tail_of(run, &blocks, within),
         cpu_use: cpu_use(run, &causes, within),
         record: run.record_with(caveats),
@@ -130,6 +132,14 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
 }
 
 /// Levels of a stretch say nothing of the run.
+/// A log that cannot be read whole is told by a caveat already.
+fn deadlines_of(run: &Run, within: TimeRange) -> Vec<SeriesDeadline> {
+    if within != TimeRange::ALL {
+        return Vec::new();
+    }
+    deadlines(run, run.document.parameters.deadline_ns).unwrap_or_default()
+}
+
 fn tail_of(run: &Run, blocks: &SeriesBlocks, within: TimeRange) -> RunTail {
     if within == TimeRange::ALL { RunTail::of(run, blocks) } else { RunTail::default() }
 }
@@ -180,7 +190,8 @@ fn scheduled(
     total: &Histogram<u64>,
     edges: &[u64],
 ) -> Option<PageScheduled> {
-    let period_ns = series.period_ns.filter(|_| has_missed(series))?;
+    let has_view = has_missed(series) && series.scheduled.is_some();
+    let period_ns = series.period_ns.filter(|_| has_view)?;
     let view = per_period(total, series.max?, period_ns);
     Some(PageScheduled { curve: curve(&view, series.max), histogram: histogram(&view, edges) })
 }
@@ -234,6 +245,13 @@ mod tests {
     fn a_series_has_a_view_per_period_where_periods_were_missed() {
         let mut own = fixture::summary("cpu0");
         (own.period_ns, own.max, own.missed) = (Some(1_000_000), Some(3_500_000), Some(3));
+        own.scheduled = Some(crate::run::Scheduled {
+            count: 100,
+            mean: None,
+            max: own.max,
+            percentiles: own.percentiles.clone(),
+            uncertain: Vec::new(),
+        });
         let mut total = hlog::empty();
         total.record_n(5_000, 96).unwrap();
         total.record(3_500_000).unwrap();
@@ -247,7 +265,9 @@ mod tests {
         };
         assert!(late(&view.curve) > 400_000, "{:?}", view.curve);
         assert!(late(&curve(&total, own.max)) < 6_000);
-        own.missed = Some(0);
+        let view = own.scheduled.take();
+        assert_eq!(scheduled(&own, &total, &edges), None, "some were passed over");
+        (own.scheduled, own.missed) = (view, Some(0));
         assert_eq!(scheduled(&own, &total, &edges), None, "both views are one");
         (own.missed, own.period_ns) = (None, None);
         assert_eq!(scheduled(&own, &total, &edges), None, "there is no schedule");

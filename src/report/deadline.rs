@@ -5,7 +5,7 @@
 //! schedule each period counts, also those that passed while the thread slept. Counts say how many
 //! were missed, but not in which order: that takes the samples that `--raw` keeps.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     analysis::{
@@ -13,7 +13,8 @@ use crate::{
         percentile::BlockCount,
     },
     run::{
-        AttachedRow, Document, Run, SeriesSummary, counts::SeriesCounts, names, summary::per_period,
+        AttachedRow, Document, Run, SeriesSummary, counts::SeriesCounts, names,
+        per_period::per_period,
     },
 };
 
@@ -25,17 +26,24 @@ const WINDOWS: [usize; 3] = [10, 100, 1_000];
 const MOST_PERIODS: i64 = 100_000_000;
 
 /// What a deadline is to one series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeriesDeadline {
     /// The series.
     pub series: String,
     /// The deadline, ns.
     pub deadline_ns: i64,
-    /// Periods; of what has no schedule, samples.
+    /// Periods; of what has no schedule, samples. Of an attached thread its cycles, and the periods
+    /// that passed without one.
     pub periods: u64,
     /// Those that missed it. Of counts: those in the bucket that holds the deadline are counted as
-    /// missed, a thousandth of its value wide.
+    /// missed, a thousandth of its value wide; of cycles of an attached thread as they were
+    /// counted.
     pub missed: u64,
+    /// Of an attached thread how often something that it did was not seen: at most so many cycles
+    /// are in neither count. 0 for others.
+    #[serde(default)]
+    pub unseen: u64,
     /// The share that met it, 0 to 1.
     pub share_met: f64,
     /// The lower end of its 95 % interval; null with fewer than 10 independent misses.
@@ -51,7 +59,8 @@ pub struct SeriesDeadline {
 }
 
 /// The most misses in a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MissesInWindow {
     /// So many periods in a row.
     pub periods: u64,
@@ -60,7 +69,8 @@ pub struct MissesInWindow {
 }
 
 /// The interval of the log with most late samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorstInterval {
     /// When it began, s from the start of the run.
     pub start_s: f64,
@@ -113,6 +123,9 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
             Some(kept) => (kept.periods(), kept.missed()),
             None => counted(own, &counts, number, limits[number]),
         };
+        let missed = cycles_over(&run.document, own, deadline_ns).unwrap_or(missed);
+        let unserved = without_a_cycle(&run.document, own);
+        let (periods, missed) = (periods + unserved, missed + unserved);
         let blocks = blocks.get(number).map_or(&[][..], Vec::as_slice);
         let share = share_missed(missed, periods, blocks);
         SeriesDeadline {
@@ -120,6 +133,7 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
             deadline_ns,
             periods,
             missed,
+            unseen: row_of_response(&run.document, own).map_or(0, |row| row.unmatched),
             share_met: 1.0 - missed as f64 / periods.max(1) as f64,
             share_met_low: share.map(|(_, high)| 1.0 - high),
             share_met_high: share.map(|(low, _)| 1.0 - low),
@@ -131,6 +145,9 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
     Ok(judged.iter().map(one).collect())
 }
 
+/// An attached thread without a response is judged by so many wake-ups or more.
+const FEWEST: u64 = 10;
+
 /// The numbers of the series that have a deadline, and which.
 fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
     let response_of = |name: &str| {
@@ -141,9 +158,12 @@ fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
     };
     if let Some(deadline_ns) = deadline_ns {
         let whole = document.series.iter().enumerate().filter(|(_, own)| !own.is_part());
-        return whole
-            .map(|(number, own)| (response_of(&own.name).unwrap_or(number), deadline_ns))
-            .collect();
+        // A thread that hardly wakes up, and works by no timer, has none.
+        let is_one = |own: &SeriesSummary| document.attached.is_none() || own.count >= FEWEST;
+        let place = |(number, own): (usize, &SeriesSummary)| {
+            response_of(&own.name).or(is_one(own).then_some(number))
+        };
+        return whole.filter_map(place).map(|number| (number, deadline_ns)).collect();
     }
     let rows = document.attached.iter().flat_map(|record| &record.rows);
     let own = |row: &AttachedRow| {
@@ -151,6 +171,32 @@ fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
         Some((response_of(&row.series)?, deadline_ns))
     };
     rows.filter_map(own).collect()
+}
+
+/// Cycles over the deadline of the attached thread whose response this is, where each was judged by
+/// that when it ended.
+fn cycles_over(document: &Document, series: &SeriesSummary, deadline_ns: i64) -> Option<u64> {
+    let over = row_of_response(document, series)?.over.as_ref()?;
+    (i64::try_from(over.deadline_ns) == Ok(deadline_ns)).then_some(over.cycles)
+}
+
+/// The attached thread, or the name, whose response this is.
+fn row_of_response<'a>(document: &'a Document, series: &SeriesSummary) -> Option<&'a AttachedRow> {
+    let mut rows = document.attached.iter().flat_map(|record| &record.rows);
+    let is_of = |row: &&AttachedRow| series.stage_of.as_deref() == Some(row.series.as_str());
+    rows.find(is_of).filter(|_| series.is_response())
+}
+
+/// Periods of an attached thread in which its work was not begun, at least: those that no expiry
+/// woke it for, but for those whose cycle began without a sleep as the one before was not over. The
+/// last cycle is not over, and one of which something was not seen is not counted.
+fn without_a_cycle(document: &Document, series: &SeriesSummary) -> u64 {
+    let Some(row) = row_of_response(document, series) else { return 0 };
+    let is_it = |own: &&SeriesSummary| own.name == row.series && own.missed.is_some();
+    let Some(lateness) = document.series.iter().find(is_it) else { return 0 };
+    let missed = lateness.missed.unwrap_or(0);
+    let cycles = series.count.saturating_add(row.unmatched).saturating_add(1);
+    missed.min(lateness.count.saturating_add(missed).saturating_sub(cycles))
 }
 
 /// Samples in the bucket that holds the deadline, or above it.
@@ -162,14 +208,16 @@ fn late(counts: &hdrhistogram::Histogram<u64>, limit: u64) -> u64 {
 /// Periods and misses by counts; early ones met it, and those above the histogram's range did not.
 fn counted(series: &SeriesSummary, counts: &SeriesCounts, number: usize, limit: u64) -> (u64, u64) {
     let total = counts.of(number);
-    let view = match (series.period_ns, series.max) {
-        (Some(period_ns), Some(max)) if series.missed.unwrap_or(0) > 0 => {
-            per_period(&total, max, period_ns)
-        }
-        _ => total,
+    let missed = series.missed.unwrap_or(0);
+    let (view, without) = match (series.period_ns, series.max) {
+        // Of those that were passed over there is no latency, and no wake-up either.
+        _ if series.scheduled.is_none() => (total, missed),
+        (Some(period_ns), Some(max)) if missed > 0 => (per_period(&total, max, period_ns), 0),
+        _ => (total, 0),
     };
-    let outside = series.early.saturating_add(series.above);
-    (view.len().saturating_add(outside), late(&view, limit).saturating_add(series.above))
+    let met = view.len().saturating_add(series.early);
+    let late = late(&view, limit).saturating_add(series.above).saturating_add(without);
+    (met.saturating_add(series.above).saturating_add(without), late)
 }
 
 fn windows(misses: &Misses) -> Vec<MissesInWindow> {

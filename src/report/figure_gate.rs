@@ -140,7 +140,7 @@ impl FigureGate {
         let Some(own) = figures.iter().find(|own| own.name == self.figure) else {
             return Some(self.unknown(figures, series));
         };
-        (own.unit != self.unit).then(|| {
+        self.limit_in(&own.unit).is_none().then(|| {
             let unit = own.unit.as_str();
             format!("\"{self}\": {} is counted in {unit}; give the limit in it", self.figure)
         })
@@ -158,13 +158,30 @@ impl FigureGate {
         format!("\"{self}\": there is no figure \"{}\"; {there}", self.figure)
     }
 
-    const fn is_kept(&self, value: f64) -> bool {
+    /// The limit in the unit of a figure; nothing where the one is no amount of the other. Other
+    /// programs count times in other units than tardy does.
+    fn limit_in(&self, unit: &FigureUnit) -> Option<f64> {
+        if *unit == self.unit {
+            return Some(self.limit);
+        }
+        let (FigureUnit::Microseconds, FigureUnit::Other(name)) = (&self.unit, unit) else {
+            return None;
+        };
+        match name.as_str() {
+            "s" => Some(self.limit / 1e6),
+            "ms" => Some(self.limit / 1e3),
+            "ns" => Some(self.limit * 1e3),
+            _ => None,
+        }
+    }
+
+    const fn is_kept(&self, value: f64, limit: f64) -> bool {
         match self.side {
-            Side::AtMost => value <= self.limit,
-            Side::Below => value < self.limit,
-            Side::AtLeast => value >= self.limit,
-            Side::Above => value > self.limit,
-            Side::Exactly => value == self.limit,
+            Side::AtMost => value <= limit,
+            Side::Below => value < limit,
+            Side::AtLeast => value >= limit,
+            Side::Above => value > limit,
+            Side::Exactly => value == limit,
         }
     }
 
@@ -203,10 +220,12 @@ impl FigureGate {
 
     fn of_values(&self, own: &FigureRecord) -> (GateVerdict, String) {
         let unit = own.unit.as_str();
+        let limit = self.limit_in(&own.unit).unwrap_or(self.limit);
         let repeats = many(own.values.len() as u64, "repeat");
         if own.unit == FigureUnit::Count {
             let sum: f64 = own.values.iter().sum();
-            let verdict = if self.is_kept(sum) { GateVerdict::Pass } else { GateVerdict::Fail };
+            let verdict =
+                if self.is_kept(sum, limit) { GateVerdict::Pass } else { GateVerdict::Fail };
             return (verdict, format!("{sum} in all"));
         }
         let (Some(low), Some(high)) = (own.low, own.high) else {
@@ -216,7 +235,7 @@ impl FigureGate {
         };
         let between =
             format!("between {} and {} {unit} (mean of {repeats})", number(low), number(high));
-        match (self.is_kept(low), self.is_kept(high)) {
+        match (self.is_kept(low, limit), self.is_kept(high, limit)) {
             (true, true) => (GateVerdict::Pass, between),
             (false, false) => (GateVerdict::Fail, between),
             _ => (GateVerdict::Inconclusive, format!("{between}: the limit lies within")),
@@ -278,6 +297,34 @@ mod tests {
             );
             assert!(error.contains(says), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_time_limits_figures_of_every_unit_of_time() {
+        use GateVerdict::{Fail, Pass};
+        let mut document = document();
+        let units = [("s", 1.5), ("ms", 1_500.0), ("us", 1_500_000.0), ("ns", 1_500_000_000.0)];
+        for (unit, value) in units {
+            let unit = match unit {
+                "us" => FigureUnit::Microseconds,
+                other => FigureUnit::Other(other.into()),
+            };
+            let head = FigureHead { name: "process/10x400/300x100B".into(), unit };
+            document.figures = vec![summarize_figure(&head, &[value; 3])];
+            for (limit, expected) in [
+                ("<=2s", Pass),
+                ("<=2000ms", Pass),
+                ("<=1.5s", Pass),
+                ("<1.5s", Fail),
+                ("<=1400ms", Fail),
+            ] {
+                let text = format!("process/10x400/300x100B{limit}");
+                let found = gate(&text).decide(&document).unwrap();
+                assert_eq!(found.verdict, expected, "{text}: {found:?}");
+            }
+        }
+        let error = gate("process/10x400/300x100B<=2").decide(&document).unwrap_err();
+        assert!(error.contains("is counted in ns; give the limit in it"), "{error}");
     }
 
     #[test]

@@ -40,10 +40,11 @@ fn measured(document: &Document, why: Option<&str>) -> String {
         return without_percentiles(document, (worst, max));
     }
     let missed = MissedInAll::of(document);
-    let views = match missed.are_material() {
+    let views = match missed.come_first() {
         true => per_period(document),
         false => per_sample(document),
     };
+    let views = if document.attached.is_some() { busy(views) } else { views };
     let (name, ns) = certain_percentile(&views);
     let why = why.map(|why| format!(", {why}")).unwrap_or_default();
     let (within, worst) = match SampleName::of(document) {
@@ -59,6 +60,7 @@ fn measured(document: &Document, why: Option<&str>) -> String {
     if missed.missed > 0 {
         text.push_str(&format!(" {}.", missed.words()));
     }
+    text.push_str(&missed_elsewhere(document, &missed));
     text.push_str(&most_lost(document));
     text.push_str(&deadlines_missed(document));
     if let Some(lost) = document.messages.as_ref().and_then(messages::losses) {
@@ -78,7 +80,7 @@ fn without_percentiles(document: &Document, (worst, max): (&SeriesSummary, i64))
 /// What came within `ns`, and what the worst did.
 fn wakeups(ns: i64, (worst, max): (&SeriesSummary, i64), missed: &MissedInAll) -> (String, String) {
     let place = place(worst);
-    let within = match missed.are_material() {
+    let within = match missed.come_first() {
         true => format!("scheduled periods had their wake-up within {}", Nanos(ns)),
         false => format!("wake-ups came within {}", Nanos(ns)),
     };
@@ -184,10 +186,26 @@ fn worst_of(document: &Document) -> Option<(&SeriesSummary, i64)> {
     maxima.max_by_key(|(_, max)| *max)
 }
 
+/// Those of attached threads whose series has no view per period: they have another timer as well,
+/// or other threads of their name another period.
+fn missed_elsewhere(document: &Document, missed: &MissedInAll) -> String {
+    let rows = document.attached.iter().flat_map(|record| &record.rows);
+    let of_threads: u64 = rows.filter(|row| row.tid.is_some()).filter_map(|row| row.missed).sum();
+    match of_threads.saturating_sub(missed.missed) {
+        0 => String::new(),
+        more => format!(
+            " {} missed by single threads, of which the table of threads says more.",
+            if more == 1 { "1 period was".into() } else { format!("{} periods were", count(more)) }
+        ),
+    }
+}
+
 /// Periods of all series that were missed, because the wake-up before them came too late.
 pub(super) struct MissedInAll {
     missed: u64,
     periods: u64,
+    /// Each series that missed some has a view per period.
+    have_view: bool,
 }
 
 impl MissedInAll {
@@ -198,13 +216,22 @@ impl MissedInAll {
         };
         Self {
             missed: sum(|series| series.missed),
-            periods: sum(|series| Some(series.scheduled.as_ref()?.count)),
+            periods: sum(|series| Some(series.count.saturating_add(series.missed?))),
+            have_view: document
+                .wakeups()
+                .all(|series| series.missed.unwrap_or(0) == 0 || series.scheduled.is_some()),
         }
     }
 
-    /// So many that the scheduled view comes first; the rule of the caveat `periods_missed`.
-    pub(super) const fn are_material(&self) -> bool {
+    /// The rule of the caveat `periods_missed`.
+    const fn are_material(&self) -> bool {
         MissedPeriods::are_material(self.missed, self.periods)
+    }
+
+    /// So many that the scheduled view comes first. Those that a thread let pass while it worked
+    /// are in no view of its wake-ups.
+    pub(super) const fn come_first(&self) -> bool {
+        self.have_view && self.are_material()
     }
 
     fn words(&self) -> String {
@@ -241,6 +268,14 @@ fn per_period(document: &Document) -> Vec<View<'_>> {
         uncertain: &own.uncertain,
     });
     views.collect()
+}
+
+/// Without threads that woke up fewer than a hundredth as often as the busiest, as one that waits
+/// for the others to end: a share of so few says nothing of the others.
+fn busy(mut views: Vec<View<'_>>) -> Vec<View<'_>> {
+    let most = views.iter().map(|view| view.count).max().unwrap_or(0);
+    views.retain(|view| view.count >= most / 100);
+    views
 }
 
 /// The highest percentile, up to 99.9, that has enough samples beyond it in every view; and the
@@ -282,12 +317,12 @@ mod tests {
     fn where_many_periods_were_missed_they_are_reported_and_not_the_wake_ups_that_came() {
         let mut timer = fixture::of("timer", &["cpu0"]);
         let own = &mut timer.series[0];
-        (own.missed, own.scheduled) = (Some(5), Some(scheduled(5_005)));
+        (own.count, own.missed, own.scheduled) = (5_000, Some(5), Some(scheduled(5_005)));
         let few = "99 % of wake-ups came within 60.0 us; the worst was 2.40 ms late, on CPU 0. 5 \
                    periods were missed.";
         assert_eq!(headline(&timer), few);
         let own = &mut timer.series[0];
-        (own.missed, own.scheduled) = (Some(4_000), Some(scheduled(5_000)));
+        (own.count, own.missed, own.scheduled) = (1_000, Some(4_000), Some(scheduled(4_900)));
         assert_eq!(
             headline(&timer),
             "99.9 % of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
@@ -318,6 +353,29 @@ mod tests {
             "99 % of gaps took at most 60.0 us; the worst took 2.40 ms, on CPU 1. CPU 1 lost 2.50 \
              % of its time."
         );
+    }
+
+    #[test]
+    fn threads_that_say_little_are_left_out_and_what_single_ones_missed_is_not() {
+        let mut document = fixture::of("attach", &["app", "main"]);
+        let row = |series: &str, tid, missed: u64| {
+            let text = format!(
+                r#"{{"series": "{series}", "tid": {tid}, "wakeups": 9, "by_timer": 9,
+                "by_interrupt": 0, "by_ipi": 0, "by_task": 0, "by_own_timer": 9, "in_slack": 0,
+                "missed": {missed}, "preempted": 0, "unmatched": 0, "run": {{"count": 0}},
+                "ready": {{"count": 0}}, "blocked": {{"count": 0}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let rows = vec![row("app", "null", 0), row("app/7", "7", 1), row("app/8", "8", 4)];
+        document.attached = Some(crate::run::AttachRecord { rows, ..Default::default() });
+        // It waits for the others to end.
+        let last = &mut document.series[1];
+        last.count = 3;
+        last.uncertain = ["90", "99", "99.9"].map(String::from).to_vec();
+        let said = headline(&document);
+        assert!(said.starts_with("99 % of wake-ups"), "{said}");
+        assert!(said.contains(" 5 periods were missed by single threads"), "{said}");
     }
 
     #[test]

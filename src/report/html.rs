@@ -17,7 +17,8 @@ pub fn render(page: &Page) -> serde_json::Result<String> {
         .replace('<', "\\u003c")
         .replace('>', "\\u003e");
     let names: Vec<&str> = page.runs.iter().map(|run| run.record.name.as_str()).collect();
-    let named = page.matrix.as_ref().map(|matrix| matrix.title.clone());
+    let of_trend = page.trend.as_ref().map(|trend| trend.title.clone());
+    let named = page.matrix.as_ref().map(|matrix| matrix.title.clone()).or(of_trend);
     let title = named.unwrap_or_else(|| names.join(", "));
     let title = title.replace('&', "&amp;").replace('<', "&lt;");
     let block = format!("<script type=\"application/json\" id=\"tardy-data\">{data}</script>");

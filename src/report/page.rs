@@ -10,9 +10,11 @@ use super::{
     ab_page::PageAb,
     causes::{PageBlame, PagePeaks},
     comparison_page::PageComparison,
+    deadline::SeriesDeadline,
     matrix_page::PageMatrix,
     profile::PageCpuUse,
     tail::RunTail,
+    trend::PageTrend,
     vocabulary::{SampleWords, Vocabulary},
 };
 use crate::run::Document;
@@ -46,6 +48,8 @@ pub struct Page {
     pub matrix: Option<Box<PageMatrix>>,
     /// What a comparison in blocks has beside its figures and its matrix; absent on other pages.
     pub ab: Option<Box<PageAb>>,
+    /// Runs of many nights, instead of single ones; absent on other pages.
+    pub trend: Option<Box<PageTrend>>,
 }
 
 impl Page {
@@ -62,7 +66,14 @@ impl Page {
             comparisons: Vec::new(),
             matrix: None,
             ab: None,
+            trend: None,
         }
+    }
+
+    /// A page that shows how latencies went over many nights.
+    #[must_use]
+    pub fn of_trend(trend: PageTrend) -> Self {
+        Self { trend: Some(Box::new(trend)), ..Self::empty([]) }
     }
 
     /// A page that shows kernels beside each other.
@@ -114,6 +125,10 @@ pub struct PageRun {
     /// The worst wake-ups, whole.
     #[serde(default)]
     pub peaks: PagePeaks,
+    /// What the run's deadline was to each series; none where it had none, and on a page of a
+    /// stretch of time.
+    #[serde(default)]
+    pub deadlines: Vec<SeriesDeadline>,
     /// What was not seen, and how late it may become in a longer time.
     #[serde(default)]
     pub tail: RunTail,

@@ -86,7 +86,8 @@ pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<us
     asked.intervals.iter().for_each(|known| intervals::push(&mut out, known, width));
     asked.tail.iter().for_each(|known| tail::push(&mut out, known));
     tail::push_how_long(&mut out, asked.how_long);
-    deadline::push(&mut out, asked.deadlines, document.duration_ns as f64 / 1e9);
+    let has_raw = document.attached.is_none();
+    deadline::push(&mut out, asked.deadlines, document.duration_ns as f64 / 1e9, has_raw);
     push_interrupts(&mut out, document, asked.interrupts, width);
     out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     if has_figures(document) {
@@ -144,7 +145,7 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
     views.extend((!document.series.is_empty()).then(|| wakeups(document)));
     views.extend(scheduled(document));
     // What flatters comes last.
-    if MissedInAll::of(document).are_material() {
+    if MissedInAll::of(document).come_first() {
         views.reverse();
     }
     for (number, view) in views.iter().enumerate() {
@@ -210,7 +211,7 @@ fn wakeups(document: &Document) -> Table {
     headings.extend(PERCENTILE_HEADINGS);
     headings.push("max");
     let mut table = Table::new(1, &headings);
-    for series in document.wakeups() {
+    for series in attached::whole(document) {
         table.row(whole(series, scheduled));
         if sample_name == SampleName::RoundTrip {
             table.row(whole(&messages::halved(series), scheduled));
@@ -253,7 +254,7 @@ fn scheduled(document: &Document) -> Option<Table> {
     headings.extend(PERCENTILE_HEADINGS);
     headings.push("max");
     let mut table = Table::new(1, &headings);
-    for series in document.wakeups() {
+    for series in attached::whole(document) {
         let Some(scheduled) = &series.scheduled else { continue };
         let mut row = vec![series.name.clone(), count(scheduled.count), us(scheduled.mean)];
         row.extend(percentile_cells(&scheduled.percentiles, &scheduled.uncertain));

@@ -323,7 +323,7 @@ mod tests {
             stack: Vec::new(),
         };
         let peak = Peak {
-            at_ns: START_NS,
+            at_ns: Some(START_NS),
             series: "cpu0".into(),
             tid: None,
             cpu: 0,

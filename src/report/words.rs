@@ -18,7 +18,8 @@ pub fn line(document: &Document) -> String {
     }
     if let Some(messages) = &document.messages {
         parts.push(messages::ends(messages));
-    } else {
+    } else if document.attached.is_none() {
+        // Threads of others have their own.
         parts.extend(document.setup.found.policy.clone());
     }
     parts.extend(document.provenance.remark());

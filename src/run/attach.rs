@@ -13,6 +13,14 @@ pub struct AttachRecord {
     pub pooled_only: u64,
     /// Threads for which there was no room; nothing is known of them.
     pub no_room: u64,
+    /// Threads that were measured for a part of the time, as others woke up more often and had the
+    /// room from then on.
+    #[serde(default)]
+    pub gave_way: u64,
+    /// Threads that were awake in all of the measured time, so that they have no row; or in more
+    /// than the last half of it, in which they have no latency.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never_slept: Vec<String>,
     /// When the last of the threads had ended, ns from the start of the run; absent where the run
     /// ended first.
     pub ended_ns: Option<i64>,
@@ -47,6 +55,35 @@ pub enum AttachedLatency {
     Dispatch,
 }
 
+impl AttachedRow {
+    /// The times of its latency, where the record has them.
+    #[must_use]
+    pub const fn latencies(&self) -> Option<&AttachedTimes> {
+        match self.latency {
+            Some(AttachedLatency::Lateness) => self.lateness.as_ref(),
+            _ => self.dispatch.as_ref(),
+        }
+    }
+
+    /// Expiries of its own timers that woke it, and are part of no cycle.
+    #[must_use]
+    pub const fn expiries(&self) -> u64 {
+        self.by_own_timer.saturating_sub(self.asides)
+    }
+
+    /// Whether its own timers made neither most of the wake-ups, three of four, nor few, one of
+    /// four, as its latency has it: it could have been the other one.
+    #[must_use]
+    pub const fn is_mixed(&self) -> bool {
+        let four_times = self.by_own_timer.saturating_mul(4);
+        match self.latency {
+            Some(AttachedLatency::Lateness) => four_times < self.wakeups.saturating_mul(3),
+            Some(AttachedLatency::Dispatch) => four_times > self.wakeups,
+            None => false,
+        }
+    }
+}
+
 impl AttachedLatency {
     /// As in JSON.
     #[must_use]
@@ -71,6 +108,10 @@ pub struct AttachedRow {
     pub pid: Option<u32>,
     /// How many threads there were of this name; absent for one thread.
     pub threads: Option<u64>,
+    /// How the thread is scheduled, as it was known last: `fifo 50`, `other`; of all of one name
+    /// where they have the same. Absent where that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// What the series has; absent while that is not known, as nothing woke the thread.
     pub latency: Option<AttachedLatency>,
     /// Wake-ups after which it was seen to have the CPU.
@@ -85,16 +126,35 @@ pub struct AttachedRow {
     pub by_task: u64,
     /// By timers of its own, whose expiry is known.
     pub by_own_timer: u64,
-    /// Of those: they had the CPU before the hard expiry, within the slack.
+    /// Of those: from sleeps for a time within the cycle of its period. They are part of it, and in
+    /// no lateness.
+    #[serde(default)]
+    pub asides: u64,
+    /// Of the others: they had the CPU before the hard expiry, within the slack.
     pub in_slack: u64,
     /// Mean of hard less soft expiry of its timers, ns; absent without any.
     pub slack_ns: Option<i64>,
     /// From one programmed expiry to the next, ns; absent where they follow no period.
     pub period_ns: Option<i64>,
+    /// Periods that are known to have had no expiry that woke the thread; absent where there is no
+    /// period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
+    /// Periods of which it is not known whether they had an expiry, as something that the thread
+    /// did was not seen: neither met nor missed. Absent where there is no period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsure_periods: Option<u64>,
     /// How often it lost its CPU while it wanted it.
     pub preempted: u64,
-    /// How often it was switched in with no wake-up that was seen.
+    /// How often something that it did was not seen: a wake-up, or that it had the CPU or left it.
     pub unmatched: u64,
+    /// From the hard expiry to the CPU, of the wake-ups by timers of its own but those within a
+    /// cycle; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<AttachedTimes>,
+    /// From each wake-up to the CPU; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch: Option<AttachedTimes>,
     /// On a CPU, of each wake-up.
     pub run: AttachedTimes,
     /// Ready but not running, of each wake-up in which it lost its CPU.
@@ -132,6 +192,24 @@ pub struct AttachedOver {
     pub wait_ns: u64,
     /// What was not seen.
     pub unseen_ns: u64,
+    /// What it slept for; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<AttachedWaits>,
+}
+
+/// What threads slept for within their cycles, summed, in ns: together `wait_ns`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedWaits {
+    /// A futex: any mutex, condition variable or semaphore of the C library; absent where the
+    /// kernel or the processor does not tell, and it is in `other_ns`.
+    pub futex_ns: Option<u64>,
+    /// A mutex with priority inheritance; absent likewise.
+    pub pi_mutex_ns: Option<u64>,
+    /// A device, or a page.
+    pub io_ns: u64,
+    /// Anything else: the kernel does not say what.
+    pub other_ns: u64,
 }
 
 /// What a thread is given of `SCHED_DEADLINE` (sched(7)), ns.

@@ -3,9 +3,8 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, io::BufReader};
 
-use serde::{Deserialize, Serialize};
-
 use super::{
+    details_table::{CauseSum, LateDetails, RunDetails, SeriesDetails},
     entry::RunEntry,
     files, hlog,
     peaks::{Blame, Cause},
@@ -21,47 +20,6 @@ const BLOCK_WITHOUT_END_NS: i64 = 60_000_000_000;
 
 /// Causes that are kept of a series: those that took longest.
 const MOST_CAUSES: usize = 12;
-
-/// The few figures of each series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunDetails {
-    /// One entry a series of which anything is known.
-    pub series: Vec<SeriesDetails>,
-}
-
-/// Those of one series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct SeriesDetails {
-    /// Its name.
-    pub name: String,
-    /// The median of the maxima of equal stretches, each a twentieth of the planned length, ns.
-    /// Absent where `series.hlog` is damaged, or holds not one whole stretch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub block_max_ns: Option<i64>,
-    /// What its late samples were blamed on; absent where the run was not traced.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<LateDetails>,
-}
-
-/// What the late samples of a series were blamed on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LateDetails {
-    /// Sum of their latencies, ns.
-    pub ns: u64,
-    /// The causes with the largest sums, largest first.
-    pub causes: Vec<CauseSum>,
-}
-
-/// One cause of late samples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CauseSum {
-    /// What kind.
-    pub cause: Cause,
-    /// Which one.
-    pub name: String,
-    /// Its part of all latencies, ns.
-    pub ns: u64,
-}
 
 impl RunDetails {
     /// Reads them. What is damaged is absent.
@@ -79,12 +37,6 @@ impl RunDetails {
             |details: &SeriesDetails| details.block_max_ns.is_some() || details.late.is_some();
         Self { series: run.whole().map(|series| details(&series.name)).filter(known).collect() }
     }
-
-    /// Those of the series of this name.
-    #[must_use]
-    pub fn series(&self, name: &str) -> Option<&SeriesDetails> {
-        self.series.iter().find(|series| series.name == name)
-    }
 }
 
 /// The median of the maxima of whole stretches, by series.
@@ -93,6 +45,10 @@ fn block_maxima(run: &RunEntry) -> Option<BTreeMap<String, i64>> {
     let block_s = block_ns(run) as f64 / 1e9;
     let mut blocks: BTreeMap<String, BTreeMap<u64, i64>> = BTreeMap::new();
     hlog::read_maxima(BufReader::new(log), |tag, middle_s, max_ns| {
+        // An interval without a sample has 0 there.
+        if max_ns == 0 {
+            return;
+        }
         let block = (middle_s / block_s).max(0.0) as u64;
         let known = blocks.entry(tag.to_owned()).or_default().entry(block).or_insert(max_ns);
         *known = max_ns.max(*known);
@@ -133,7 +89,7 @@ fn late_details(blame: &Blame) -> BTreeMap<String, LateDetails> {
     for ((series, cause, name), ns) in sums {
         let own = late.entry(series.to_owned()).or_default();
         own.ns = own.ns.saturating_add(ns);
-        own.causes.push(CauseSum { cause, name: name.to_owned(), ns });
+        own.causes.push(CauseSum { cause, name: name.into(), ns });
     }
     for own in late.values_mut() {
         own.causes.sort_by_key(|cause| Reverse(cause.ns));
@@ -190,7 +146,7 @@ mod tests {
             ..Blame::default()
         };
         let late = &late_details(&blame)["cpu0"];
-        let causes: Vec<_> = late.causes.iter().map(|own| (own.name.as_str(), own.ns)).collect();
+        let causes: Vec<_> = late.causes.iter().map(|own| (&*own.name, own.ns)).collect();
         assert_eq!((late.ns, causes), (50, vec![("dd", 40), ("NET_RX", 10)]));
     }
 }

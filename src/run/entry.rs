@@ -21,8 +21,8 @@ use super::{
     probes::{ProbeRecord, lenient},
     reader::Run,
     record_file::{OpenError, Record, read_record, rows},
+    series_entry::SeriesEntry,
     setup::FoundSetup,
-    summary::{Percentiles, SeriesSummary, stage_of},
     trace::TraceMode,
     writer::names,
 };
@@ -230,53 +230,6 @@ pub struct EntryFacts {
     pub cpu_model: Option<String>,
 }
 
-/// What a [`RunEntry`] has of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SeriesEntry {
-    /// Its name.
-    pub name: String,
-    /// All its samples.
-    #[serde(default)]
-    pub count: u64,
-    /// The largest latency, ns; absent without a sample.
-    pub max: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stage_of: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    thread_of: Option<String>,
-    #[serde(default)]
-    percentiles: Percentiles,
-    #[serde(default)]
-    uncertain: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scheduled: Option<EntryScheduled>,
-}
-
-/// What a [`SeriesEntry`] has of the view per scheduled period.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct EntryScheduled {
-    percentiles: Percentiles,
-    uncertain: Vec<String>,
-}
-
-impl SeriesEntry {
-    /// A percentile by its name in the record, ns: of a series with a schedule per scheduled
-    /// period, which does not flatter where wake-ups were missed. Absent without a sample, and
-    /// where the record does not have it.
-    #[must_use]
-    pub fn percentile(&self, name: &str) -> Option<u64> {
-        let scheduled = self.scheduled.as_ref().map(|scheduled| &scheduled.percentiles);
-        scheduled.unwrap_or(&self.percentiles).get(name).copied().filter(|_| self.count > 0)
-    }
-
-    /// Whether fewer than 10 samples lie beyond this percentile.
-    #[must_use]
-    pub fn is_uncertain(&self, name: &str) -> bool {
-        let scheduled = self.scheduled.as_ref().map(|scheduled| &scheduled.uncertain);
-        scheduled.unwrap_or(&self.uncertain).iter().any(|uncertain| uncertain == name)
-    }
-}
-
 impl RunEntry {
     /// Reads what a list shows of the run in `path`. Of a run that has not ended in order all is
     /// read, as [`Run::open`] does.
@@ -299,6 +252,9 @@ impl RunEntry {
 
     /// Without what nobody asks of many runs.
     fn shortened(mut self) -> Self {
+        let whole: Vec<SeriesEntry> = self.whole().cloned().collect();
+        self.series = whole;
+        self.series.iter_mut().for_each(SeriesEntry::shorten);
         self.loads.iter_mut().for_each(|load| load.proof = None);
         if let Some(messages) = &mut self.messages {
             messages.ends = Vec::new();
@@ -316,7 +272,7 @@ impl RunEntry {
     pub fn whole(&self) -> impl Iterator<Item = &SeriesEntry> {
         let is_stage = |series: &SeriesEntry| match self.schema_version {
             // It left that to be seen from the name.
-            1 => stage_of(&series.name).is_some(),
+            1 => super::series_name::stage_of(&series.name).is_some(),
             _ => series.stage_of.is_some(),
         };
         let is_part = move |series: &SeriesEntry| is_stage(series) || series.thread_of.is_some();
@@ -374,24 +330,6 @@ impl From<Run> for RunEntry {
             log_interval_ns: document.log_interval_ns,
             messages: document.messages,
             series: document.series.into_iter().map(SeriesEntry::from).collect(),
-        }
-    }
-}
-
-impl From<SeriesSummary> for SeriesEntry {
-    fn from(series: SeriesSummary) -> Self {
-        Self {
-            name: series.name,
-            count: series.count,
-            max: series.max,
-            stage_of: series.stage_of,
-            thread_of: series.thread_of,
-            percentiles: series.percentiles,
-            uncertain: series.uncertain,
-            scheduled: series.scheduled.map(|scheduled| EntryScheduled {
-                percentiles: scheduled.percentiles,
-                uncertain: scheduled.uncertain,
-            }),
         }
     }
 }

@@ -63,8 +63,8 @@ pub struct FigureRecord {
     pub unit: FigureUnit,
     /// Mean of the values.
     pub mean: Option<f64>,
-    /// Lower end of the 95 % interval of the mean, by Student's t over the values; absent with
-    /// fewer than two.
+    /// Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least
+    /// where none of them is negative; absent with fewer than two.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
@@ -118,11 +118,13 @@ pub fn summarize_figure(head: &FigureHead, values: &[f64]) -> FigureRecord {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let mean = (!values.is_empty()).then(|| mean(&values));
     let half = mean.and_then(|mean| half_width(&values, mean));
+    // Of few values the interval is wide: where none is negative, neither is what they estimate.
+    let least = if values.iter().all(|value| *value >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
     FigureRecord {
         name: head.name.clone(),
         unit: head.unit.clone(),
         mean,
-        low: mean.zip(half).map(|(mean, half)| mean - half),
+        low: mean.zip(half).map(|(mean, half)| (mean - half).max(least)),
         high: mean.zip(half).map(|(mean, half)| mean + half),
         values,
     }
@@ -169,6 +171,16 @@ mod tests {
         let figure = of(&[f64::NAN, f64::INFINITY]);
         assert_eq!((figure.mean, figure.low, figure.values), (None, None, vec![]));
         assert_eq!(of(&[2.0, 2.0]).low, Some(2.0));
+    }
+
+    #[test]
+    fn an_interval_of_times_does_not_begin_below_0_and_one_of_differences_may() {
+        // Half of it is 12.7062 * 0.5: from 1 to 2 it would begin at -4.85.
+        let figure = of(&[1.0, 2.0]);
+        assert_eq!((figure.mean, figure.low), (Some(1.5), Some(0.0)));
+        assert!((figure.high.unwrap() - 7.8531).abs() < 1e-3, "{figure:?}");
+        let figure = of(&[-1.0, 2.0]);
+        assert!((figure.low.unwrap() + 18.559).abs() < 1e-2, "{figure:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::{Document, MissedPeriods, Percentiles, SeriesSummary, summary::per_period};
+use super::{Document, MissedPeriods, Percentiles, SeriesSummary, per_period::per_period};
 
 /// What counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -27,7 +27,7 @@ impl LatencyView {
         let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
             document.wakeups().filter_map(of).fold(0, u64::saturating_add)
         };
-        let missed = sum(|series| series.missed);
+        let missed = sum(|series| series.missed.filter(|_| series.scheduled.is_some()));
         let periods = sum(|series| Some(series.scheduled.as_ref()?.count));
         if MissedPeriods::are_material(missed, periods) { Self::PerPeriod } else { Self::PerSample }
     }

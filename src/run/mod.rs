@@ -15,7 +15,8 @@ pub mod compared;
 pub mod conditions;
 pub mod copy;
 pub mod counts;
-pub mod details;
+mod details;
+mod details_table;
 pub mod directory;
 pub mod document;
 pub mod caveat_kind;
@@ -24,11 +25,13 @@ pub mod facts;
 pub mod figures;
 pub mod files;
 pub mod follow;
+pub(crate) mod functions;
 pub mod hlog;
 pub mod interactive;
 pub mod lab;
 mod host_moves;
 pub mod host_removal;
+pub mod kept_peaks;
 mod live_state;
 mod latency_view;
 pub mod lock;
@@ -45,10 +48,13 @@ pub mod provenance;
 pub mod reader;
 pub mod recording;
 pub mod removal;
+pub mod per_period;
 mod record_file;
 pub mod repair;
 mod sample_name;
 pub mod samples;
+mod series_entry;
+pub mod series_name;
 pub mod settings_record;
 pub mod setup;
 pub mod spool;
@@ -66,7 +72,7 @@ pub use ab_record::{
 };
 pub use attach::{
     AttachRecord, AttachedBudget, AttachedCommand, AttachedLatency, AttachedOver, AttachedRow,
-    AttachedTimes,
+    AttachedTimes, AttachedWaits,
 };
 pub use blame_files::BlameFiles;
 pub use calibration::Calibration;
@@ -82,12 +88,12 @@ pub use caveat_kind::{
     ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
-pub use details::{CauseSum, LateDetails, RunDetails, SeriesDetails};
+pub use details_table::{CauseSum, LateDetails, RunDetails, SeriesDetails};
 pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{
     Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status, UNKNOWN_LOAD,
 };
-pub use entry::{RunEntry, RunHead, SeriesEntry};
+pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
@@ -109,6 +115,8 @@ pub use provenance::{Origin, Provenance};
 pub use reader::Run;
 pub use record_file::OpenError;
 pub use removal::{RemovableRun, RemoveError};
+pub use series_entry::SeriesEntry;
+pub use series_name::RESPONSE;
 pub use settings_record::{
     SETTINGS, SETTINGS_SCHEMA_VERSION, SettingsRecord, TriedFigure, TriedSetting, UntriedSetting,
 };
@@ -116,7 +124,7 @@ pub use setup::{
     AskedSetting, AskedSetup, FoundSetting, FoundSetup, FoundShield, FoundThread, LockedMemory,
     MemoryLock, SetupRecord,
 };
-pub use summary::{Percentiles, RESPONSE, Scheduled, SeriesHead, SeriesSummary};
+pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{
     KnownCost, LostEvents, MissingTracepoint, TraceBy, TraceCost, TraceMode, TraceRecord,
 };

@@ -267,8 +267,10 @@ pub struct Moment {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
     /// The programmed expiry, or when the message was or should have been sent, `CLOCK_MONOTONIC`
-    /// ns; the wake-up was at `at_ns + latency_ns`.
-    pub at_ns: i64,
+    /// ns; the wake-up was at `at_ns + latency_ns`. Absent where the file of another program does
+    /// not say when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<i64>,
     /// The series it belongs to: `cpu0`, `rtt`, `there`.
     pub series: String,
     /// Of an attached thread, whose series may be that of several, its number; absent for others.
@@ -355,6 +357,9 @@ pub struct Blame {
     /// what it did for it. They are no wake-ups, and in no other number here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<LatencyBucket>,
+    /// Late responses that are not in them, for the reasons of `passed_over`.
+    #[serde(default)]
+    pub responses_passed_over: u64,
     /// What was stolen from them by the hypervisor; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen: Option<StolenRecord>,
@@ -419,7 +424,7 @@ mod tests {
         blame.extend((1..=136).map(hackbench));
         blame.push(part(Cause::Thread, "dd", "dd/7", 3));
         let peak = Peak {
-            at_ns: 0,
+            at_ns: None,
             series: "cpu0".into(),
             cpu: 0,
             latency_ns: 763,

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     caveat_kind::CaveatKind,
     files::{self, LONGEST_DAMAGE},
+    kept_peaks,
     peaks::{Blame, Cause, Peak},
-    summary::is_response,
+    series_name::is_response,
     writer::names,
 };
 use crate::plain::cut;
@@ -64,8 +65,8 @@ impl Peaks {
 /// A late wake-up in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
-    /// The programmed expiry, `CLOCK_MONOTONIC` ns.
-    pub at_ns: i64,
+    /// The programmed expiry, `CLOCK_MONOTONIC` ns; absent as in [`Peak::at_ns`].
+    pub at_ns: Option<i64>,
     /// How late, ns.
     pub latency_ns: i64,
     /// Whose.
@@ -99,7 +100,8 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Reads the peaks in `directory`, and keeps the `most` worst whole. A last line without its end
+/// Reads the peaks in `directory`, and keeps `most` whole: the worst, and the worst of
+/// each series ([`kept_peaks`]). A last line without its end
 /// is what a killed writer leaves; of a run that `ended` in order, it is damage. No file is no
 /// peak.
 #[must_use]
@@ -162,7 +164,7 @@ fn plain(error: &serde_json::Error) -> String {
     text.replace(" at line 1 column", " at column")
 }
 
-/// The worst of some peaks.
+/// The worst of some peaks, and of each series.
 #[derive(Default)]
 struct Held {
     /// By latency, the earlier first, with the bytes that each has in the file.
@@ -175,9 +177,22 @@ impl Held {
         self.peaks.insert((peak.latency_ns, std::cmp::Reverse(number)), (bytes, peak));
         self.bytes += bytes;
         while self.peaks.len() > most || self.bytes > LARGEST_HELD {
-            let Some((_, (bytes, _))) = self.peaks.pop_first() else { break };
-            self.bytes -= bytes;
+            self.drop_one();
         }
+    }
+
+    fn drop_one(&mut self) {
+        let series: Vec<&str> =
+            self.peaks.values().rev().map(|(_, peak)| peak.series.as_str()).collect();
+        let chosen = kept_peaks::choose(&series, series.len().saturating_sub(1));
+        let mut worst_first = chosen.into_iter().rev();
+        let mut dropped = 0;
+        self.peaks.retain(|_, (bytes, _)| {
+            let is_chosen = worst_first.next().unwrap_or(false);
+            dropped += if is_chosen { 0 } else { *bytes };
+            is_chosen
+        });
+        self.bytes -= dropped;
     }
 }
 
@@ -295,7 +310,7 @@ mod tests {
             stack: Vec::new(),
         };
         let peak = Peak {
-            at_ns,
+            at_ns: Some(at_ns),
             series: "cpu0".into(),
             cpu: 0,
             latency_ns,
@@ -324,9 +339,33 @@ mod tests {
         let text = [peak(3, 50), peak(1, 90), peak(2, 70), peak(4, 90)].concat();
         let peaks = read(&text, 2, true);
         assert_eq!(latencies(&peaks), [90, 90]);
-        assert_eq!(peaks.worst[0].at_ns, 1, "of two that are equally late, the earlier");
-        assert_eq!(peaks.all.iter().map(|brief| brief.at_ns).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(peaks.worst[0].at_ns, Some(1), "of two that are equally late, the earlier");
+        assert_eq!(
+            peaks.all.iter().filter_map(|brief| brief.at_ns).collect::<Vec<_>>(),
+            [1, 2, 3, 4]
+        );
         assert_eq!((peaks.all[0].cause, &*peaks.all[0].name), (Cause::Softirq, "NET_RX"));
+    }
+
+    #[test]
+    fn a_series_with_few_late_samples_has_its_worst_whole_beside_one_with_many() {
+        let of = |series: &str, at_ns, latency_ns| {
+            peak(at_ns, latency_ns).replace("\"cpu0\"", &format!("\"{series}\""))
+        };
+        let mut text = of("few", 1, 10) + &of("few", 2, 12);
+        (0..500).for_each(|at| text += &of("many", 10 + at, 1_000 + at));
+        (0..400).for_each(|at| text += &of(&format!("n{at}"), 1_000 + at, 20 + at));
+        let peaks = read(&text, 100, true);
+        let held = |series: &str| peaks.worst.iter().filter(|peak| peak.series == series).count();
+        assert_eq!((peaks.worst.len(), peaks.all.len()), (100, 902));
+        // Half are of series of their own, the worst of these; "few" is not among them.
+        assert_eq!((held("many"), held("n399"), held("n351"), held("few")), (51, 1, 1, 0));
+        let without: String = text.lines().take(502).map(|line| format!("{line}\n")).collect();
+        let peaks = read(&without, 100, true);
+        let few =
+            peaks.worst.iter().filter(|peak| peak.series == "few").map(|peak| peak.at_ns.unwrap());
+        assert_eq!((peaks.worst.len(), few.collect::<Vec<_>>()), (100, vec![2, 1]));
+        assert_eq!(peaks.worst[0].latency_ns, 1_499);
     }
 
     #[test]

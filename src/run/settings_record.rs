@@ -13,6 +13,7 @@ pub const SETTINGS_SCHEMA_VERSION: u32 = 1;
 
 /// What `settings.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingsRecord {
     /// See [`SETTINGS_SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -44,6 +45,7 @@ pub struct SettingsRecord {
 
 /// A setting that was tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TriedSetting {
     /// As in `--set`; `shield` and `smt_siblings` for the flags of that kind.
     pub name: String,
@@ -68,6 +70,7 @@ pub struct TriedSetting {
 
 /// One figure of a setting that was tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TriedFigure {
     /// As in `ab.json`, with the verdict and interval over all settings.
     #[serde(flatten)]
@@ -105,6 +108,7 @@ impl TriedFigure {
 
 /// A setting that was not tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UntriedSetting {
     /// As in `--set`.
     pub name: String,

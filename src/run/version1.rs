@@ -7,7 +7,7 @@ use super::{
     document::{Document, RunParameters, SCHEMA_VERSION},
     probes::{OtherProbe, ProbeRecord},
     provenance::Provenance,
-    summary::stage_of,
+    series_name::stage_of,
 };
 
 /// What stood among the parameters of the probe and belongs to the run.

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use super::{
     blame_recorder::{BlameRecorder, Blamed, unmatched},
     cadence::Cadence,
+    ending::Ending,
     evidence::RefusedWrite,
     stage_recorder::{FoundStages, StageInputs, StageRecorder},
     trace_wish::TraceWish,
@@ -86,7 +87,7 @@ impl ActiveTracing {
     ///
     /// # Errors
     /// The thread that blames died.
-    pub(super) fn finish(self, end_ns: i64) -> Result<TraceEnd, String> {
+    pub(super) fn finish(self, end_ns: i64, ending: &mut Ending<'_>) -> Result<TraceEnd, String> {
         match self {
             Self::Stages(mut source, threads) => {
                 source.detach();
@@ -98,7 +99,7 @@ impl ActiveTracing {
                 Ok(TraceEnd { unmatched, helper, lost_on, ..TraceEnd::default() })
             }
             Self::Peaks { recorder, symbols_hidden } => {
-                let Blamed { blame, refused, helper, lost_on } = recorder.finish(end_ns)?;
+                let Blamed { blame, refused, helper, lost_on } = recorder.finish(end_ns, ending)?;
                 let (unmatched, blame, helper) = (blame.unmatched, Some(blame), Some(helper));
                 Ok(TraceEnd { unmatched, blame, symbols_hidden, refused, helper, lost_on })
             }

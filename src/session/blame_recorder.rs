@@ -23,22 +23,23 @@ use super::{
     blame_pace::BlamePace,
     blame_time::{BlameTime, TICK_NS},
     cadence::Cadence,
+    ending::{Ending, TimeLeft},
     evidence::RefusedWrite,
     helper_use::HelperUse,
-    late_samples,
+    late_samples::{self, measured},
     quantiles::tail,
     ticks::wait_until,
     traced_by::{TracedBy, each_once},
 };
 use crate::{
-    peaks::{Blamer, Effort, MeasuredThread},
-    probes::{TracedSamples, TracedThread},
+    peaks::Blamer,
+    probes::TracedThread,
     run::{
         BlameFiles, HelperTime, LostEvents, OsError, names,
         peaks::{Blame, Peak},
     },
     setup::threads::become_helper,
-    sys::cpus::Cpus,
+    sys::{cpus::Cpus, sched},
 };
 
 /// Thresholds follow the series so often.
@@ -46,9 +47,6 @@ const FOLLOW_NS: i64 = 1_000_000_000;
 
 /// And the first time so soon: the warm-up knows no medians of stages.
 const FIRST_FOLLOW_NS: i64 = 100_000_000;
-
-/// Once nothing more comes, what still waits is blamed for so long, ns.
-const AFTERWARDS_NS: i64 = 500_000_000;
 
 /// So many peaks wait for a disk that refuses them; what comes then is in the sums alone.
 const MOST_WAITING: usize = 1000;
@@ -98,6 +96,7 @@ pub(super) struct Blamed {
 pub(super) struct BlameRecorder {
     finished: Arc<AtomicBool>,
     ended_ns: Arc<AtomicI64>,
+    left: TimeLeft,
     handle: JoinHandle<Blamed>,
 }
 
@@ -110,20 +109,25 @@ impl BlameRecorder {
         let finished = Arc::new(AtomicBool::new(false));
         let (ends, ended_ns) = (Arc::clone(&finished), Arc::new(AtomicI64::new(i64::MAX)));
         let known_end_ns = Arc::clone(&ended_ns);
+        let left = TimeLeft::default();
+        let until = left.clone();
         let handle = Builder::new()
             .name("tardy/recorder".into())
-            .spawn(move || Thread::new(work).run(&ends, &known_end_ns))?;
-        Ok(Self { finished, ended_ns, handle })
+            .spawn(move || Thread::new(work, until).run(&ends, &known_end_ns))?;
+        Ok(Self { finished, ended_ns, left, handle })
     }
 
-    /// Waits until every late wake-up is blamed; the measured threads must have ended, at `end_ns`.
+    /// Waits until what is left is blamed, as far as there is time for it; the measured threads
+    /// must have ended, at `end_ns`.
     ///
     /// # Errors
     /// The thread died.
-    pub(super) fn finish(self, end_ns: i64) -> Result<Blamed, String> {
+    pub(super) fn finish(self, end_ns: i64, ending: &mut Ending<'_>) -> Result<Blamed, String> {
+        self.left.begin(ending);
         self.ended_ns.store(end_ns, Ordering::Relaxed);
         self.finished.store(true, Ordering::Release);
         self.handle.thread().unpark();
+        self.left.wait(&self.handle, ending);
         self.handle.join().map_err(|_| "the thread that blames died".to_owned())
     }
 }
@@ -131,23 +135,6 @@ impl BlameRecorder {
 /// Wake-ups so far that matched no record of the BPF side.
 pub(super) fn unmatched(threads: &[TracedThread]) -> u64 {
     threads.iter().map(|thread| thread.control.unmatched.load(Ordering::Relaxed)).sum()
-}
-
-/// The threads as the blamer knows them.
-pub(super) fn followed(threads: &[TracedThread]) -> Vec<MeasuredThread> {
-    threads.iter().map(measured).collect()
-}
-
-fn measured(thread: &TracedThread) -> MeasuredThread {
-    MeasuredThread {
-        series: thread.name.clone(),
-        cpu: thread.cpu,
-        tid: thread.tid.unsigned_abs(),
-        prio: thread.priority.0,
-        real_time: thread.priority.1,
-        spins: matches!(thread.samples, TracedSamples::Gaps { .. }),
-        works: matches!(thread.samples, TracedSamples::Cycles { .. } | TracedSamples::Work { .. }),
-    }
 }
 
 struct Thread {
@@ -159,10 +146,11 @@ struct Thread {
     time: BlameTime,
     used: HelperUse,
     refused: Option<RefusedWrite>,
+    left: TimeLeft,
 }
 
 impl Thread {
-    fn new(work: BlameInputs) -> Self {
+    fn new(work: BlameInputs, left: TimeLeft) -> Self {
         Self {
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FIRST_FOLLOW_NS,
@@ -170,6 +158,7 @@ impl Thread {
             time: BlameTime::new(work.cadence, work.measured_priority),
             used: HelperUse::begin(),
             refused: None,
+            left,
             work,
         }
     }
@@ -191,6 +180,10 @@ impl Thread {
         // Nothing more comes; what there is stays in memory.
         self.work.tracer.stop();
         let detached_ns = now_ns();
+        if self.work.measured_priority <= 1 {
+            // From now on there is no hurry, and the threads that were looked at go on.
+            sched::level_nice();
+        }
         self.blame_the_rest();
         self.work.tracer.detach();
         self.write_peaks();
@@ -224,12 +217,13 @@ impl Thread {
 
     /// When it goes on. Peaks that wait do so no longer than it takes to look for later ones.
     fn next_due_ns(&mut self) -> i64 {
-        let due_ns = match self.work.blamer.is_behind() {
+        let due_ns = match self.time.may_work() && self.work.blamer.is_behind() {
             true => self.time.rested_ns(now_ns()),
             false => Some(self.work.cadence.after(now_ns() + TICK_NS)),
         };
-        if due_ns.is_some() {
-            self.used.rest();
+        match due_ns {
+            Some(_) => self.used.rest(),
+            None => self.used.go_on(),
         }
         due_ns.unwrap_or(0)
     }
@@ -303,14 +297,17 @@ impl Thread {
     fn blame(&mut self) {
         self.time.begin_piece();
         self.collect(false);
-        self.peaks.extend(self.work.blamer.work(|| self.time.effort()));
+        // Else time would go into putting in order what cannot be blamed yet.
+        if self.time.may_work() || self.work.blamer.is_full() {
+            self.peaks.extend(self.work.blamer.work(|| self.time.effort()));
+        }
     }
 
-    /// Has blamed what waits, all peaks and others for a while.
+    /// Has blamed what waits, as far as there is time for it.
     fn blame_the_rest(&mut self) {
         self.collect(true);
-        let until_ns = now_ns() + AFTERWARDS_NS;
-        let effort = || if now_ns() < until_ns { Effort::All } else { Effort::Peaks };
+        let since_ns = now_ns();
+        let effort = || self.left.effort(now_ns() - since_ns);
         self.peaks.extend(self.work.blamer.work(effort));
         self.peaks.extend(self.work.blamer.give_up());
     }
@@ -358,8 +355,14 @@ impl Thread {
         let mut blame = self.work.blamer.record();
         blame.until_ns = Some(now_ns());
         // What no ring had room for was late too.
-        let dropped = self.work.threads.iter().map(|thread| thread.samples.dropped());
-        blame.passed_over = blame.passed_over.saturating_add(dropped.sum());
+        for thread in &self.work.threads {
+            let dropped = thread.samples.dropped();
+            let passed_over = match measured(thread).works {
+                true => &mut blame.responses_passed_over,
+                false => &mut blame.passed_over,
+            };
+            *passed_over = passed_over.saturating_add(dropped);
+        }
         blame.unmatched = unmatched(&self.work.threads);
         blame
     }

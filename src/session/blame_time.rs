@@ -14,14 +14,20 @@ pub(super) const TICK_NS: i64 = 5_000_000;
 /// expiry; but for one wake-up it does not stop within, and where there is no time for one at all.
 const PIECE_NS: i64 = 1_000_000;
 
-/// One part in so many of the time is for blaming.
+/// One part in so many of the time is for blaming: below real-time threads, and beside ordinary
+/// ones, which it goes before.
 const SHARE: i64 = 10;
+const ORDINARY_SHARE: i64 = 20;
 
-/// Time that was not needed is there later, up to this; ns.
+/// The same for peaks, which are few or asked for by `--peak-over`, and for all others together.
+const PEAKS_SHARE: i64 = 2;
+const ORDINARY_PEAKS_SHARE: i64 = 10;
+
+/// Time that was not needed is there later, up to this, ns; more of it for peaks.
 const MOST_SAVED_NS: i64 = 20_000_000;
+const MOST_SAVED_FOR_PEAKS_NS: i64 = 100_000_000;
 
-/// Peaks are few, or asked for by `--peak-over`, and take what they need; so much of it at the most
-/// is made up for by others, ns.
+/// What peaks took is made up for by others, so much of it at the most, ns.
 const MOST_OWED_NS: i64 = 100_000_000;
 
 /// What blaming may take, and what it took.
@@ -30,8 +36,12 @@ pub(super) struct BlameTime {
     cadence: Cadence,
     /// Whether an ordinary task must have its turn: a measured thread, or who carries messages.
     ordinary: bool,
+    /// One part in so many of the time: for all, and for peaks.
+    shares: (i64, i64),
     /// What blaming may still take, ns; less than nothing where it took more.
     allowance_ns: i64,
+    /// What blaming peaks may still take, with what others took, ns.
+    for_peaks_ns: i64,
     looked_ns: i64,
     /// What one wake-up took the last time, with writing it down, ns.
     one_ns: i64,
@@ -44,17 +54,39 @@ impl BlameTime {
     /// tasks.
     pub(super) fn new(cadence: Cadence, measured_priority: u32) -> Self {
         let (now, ordinary) = (now_ns(), measured_priority == 0 || cadence.has_breaks());
-        let (allowance_ns, piece) = (MOST_SAVED_NS, (0, now, now));
-        Self { cadence, ordinary, allowance_ns, looked_ns: now, one_ns: 0, piece }
+        let shares = match measured_priority {
+            0 => (ORDINARY_SHARE, ORDINARY_PEAKS_SHARE),
+            _ => (SHARE, PEAKS_SHARE),
+        };
+        Self {
+            cadence,
+            ordinary,
+            shares,
+            allowance_ns: MOST_SAVED_NS,
+            for_peaks_ns: MOST_SAVED_FOR_PEAKS_NS,
+            looked_ns: now,
+            one_ns: 0,
+            piece: (0, now, now),
+        }
     }
 
     /// A piece of work begins. A share of the time since the last one is for blaming.
     pub(super) fn begin_piece(&mut self) {
         let now = now_ns();
-        let earned_ns = (now - self.looked_ns) / SHARE;
-        self.allowance_ns = (self.allowance_ns + earned_ns).min(MOST_SAVED_NS);
+        self.earn(now - self.looked_ns);
         self.looked_ns = now;
         self.piece = (0, now, self.piece_until_ns(now));
+    }
+
+    fn earn(&mut self, rested_ns: i64) {
+        let (all, peaks) = self.shares;
+        self.allowance_ns = (self.allowance_ns + rested_ns / all).min(MOST_SAVED_NS);
+        self.for_peaks_ns = (self.for_peaks_ns + rested_ns / peaks).min(MOST_SAVED_FOR_PEAKS_NS);
+    }
+
+    /// Whether anything at all may be blamed now; else it rests.
+    pub(super) fn may_work(&self) -> bool {
+        self.for_peaks_ns > 0
     }
 
     /// What may be done now; asked before the first wake-up of a piece, and after each.
@@ -63,6 +95,7 @@ impl BlameTime {
         let (asked, _, until_ns) = self.piece;
         self.piece.0 += 1;
         match self.allowance_ns > 0 {
+            _ if !self.may_work() => Effort::Nothing,
             // One is always looked at: else where that takes long none ever would be.
             _ if asked > 0 && self.looked_ns >= until_ns => Effort::Nothing,
             true => Effort::All,
@@ -99,8 +132,13 @@ impl BlameTime {
     /// What was taken since the last look is spent.
     fn spend(&mut self) {
         let now = now_ns();
-        self.allowance_ns = (self.allowance_ns - (now - self.looked_ns)).max(-MOST_OWED_NS);
+        self.pay(now - self.looked_ns);
         self.looked_ns = now;
+    }
+
+    fn pay(&mut self, worked_ns: i64) {
+        self.allowance_ns = (self.allowance_ns - worked_ns).max(-MOST_OWED_NS);
+        self.for_peaks_ns -= worked_ns;
     }
 }
 
@@ -162,5 +200,41 @@ mod tests {
         time.allowance_ns = -MOST_OWED_NS;
         time.begin_piece();
         assert_eq!(time.effort(), Effort::Peaks);
+    }
+
+    #[test]
+    fn where_peaks_took_all_that_there_is_they_wait_too() {
+        let mut time = time(true, 0);
+        time.pay(MOST_SAVED_FOR_PEAKS_NS + 1_000_000_000);
+        time.begin_piece();
+        assert_eq!((time.effort(), time.may_work()), (Effort::Nothing, false));
+    }
+
+    /// What blaming takes of so many ns, where each one that is late takes `one_ns` and all are
+    /// peaks that never end.
+    fn taken_ns(mut time: BlameTime, one_ns: i64, length_ns: i64) -> i64 {
+        let (mut at_ns, mut taken_ns) = (0, 0);
+        while at_ns < length_ns {
+            while time.may_work() {
+                time.pay(one_ns);
+                (at_ns, taken_ns) = (at_ns + one_ns, taken_ns + one_ns);
+            }
+            time.earn(TICK_NS);
+            at_ns += TICK_NS;
+        }
+        taken_ns
+    }
+
+    #[test]
+    fn however_many_peaks_there_are_and_whatever_one_takes_the_share_is_kept() {
+        let length_ns = 60_000_000_000;
+        for one_ns in [20_000, 3_000_000, 700_000_000] {
+            let saved_ns = MOST_SAVED_FOR_PEAKS_NS + one_ns;
+            let ordinary_ns = taken_ns(time(true, 0), one_ns, length_ns);
+            assert!(ordinary_ns <= length_ns / ORDINARY_PEAKS_SHARE + saved_ns, "{ordinary_ns}");
+            assert!(ordinary_ns >= length_ns / ORDINARY_PEAKS_SHARE / 2, "{ordinary_ns}");
+            let below_ns = taken_ns(time(true, 90), one_ns, length_ns);
+            assert!(below_ns <= length_ns / PEAKS_SHARE + saved_ns, "{below_ns}");
+        }
     }
 }

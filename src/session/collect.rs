@@ -97,8 +97,9 @@ pub(super) fn recording(
     drained: &Drained,
     refused: Option<RefusedWrite>,
     traced: Option<TraceEnd>,
+    length_ns: i64,
 ) -> Recording {
-    let mut recording = drained.recording.clone();
+    let mut recording = Recording { length_ns, ..drained.recording.clone() };
     recording.refused = recording.refused.or(refused);
     if let Some(TraceEnd { refused, helper, .. }) = traced {
         recording.refused = recording.refused.or(refused);

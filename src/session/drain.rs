@@ -6,6 +6,7 @@
 mod intervals;
 mod meanwhile;
 mod simulated;
+mod tracks;
 
 pub(super) use meanwhile::Begun;
 
@@ -13,7 +14,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
     thread::{Builder, JoinHandle},
 };
@@ -36,10 +37,7 @@ use super::{
 use crate::{
     loads::RunningLoad,
     probes::{found_series::FoundSeriesList, simulated_time::SimulatedTime},
-    run::{
-        OsError, RunWriter, names,
-        tracks::{LoadRow, MachineRow, to_csv},
-    },
+    run::{OsError, RunWriter, names, tracks::to_csv},
     setup::threads::become_helper,
     sys::{cpus::Cpus, root::Root},
 };
@@ -118,6 +116,7 @@ impl Drained {
 #[derive(Debug)]
 pub(super) struct Drain {
     finished: Arc<AtomicBool>,
+    ended_ns: Arc<AtomicI64>,
     handle: JoinHandle<Drained>,
 }
 
@@ -128,11 +127,18 @@ impl Drain {
     /// No thread could be started.
     pub(super) fn start(work: DrainInputs) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&finished);
+        let (ends, ended_ns) = (Arc::clone(&finished), Arc::new(AtomicI64::new(i64::MAX)));
+        let known_end_ns = Arc::clone(&ended_ns);
         let handle = Builder::new()
             .name("tardy/drain".into())
-            .spawn(move || Thread::new(work).run(&ends))?;
-        Ok(Self { finished, handle })
+            .spawn(move || Thread::new(work, known_end_ns).run(&ends))?;
+        Ok(Self { finished, ended_ns, handle })
+    }
+
+    /// Tells it that the loops have ended by `end_ns`: what the machine and the loads do from now
+    /// on, while late samples are still blamed, is not the run's.
+    pub(super) fn measured_until(&self, end_ns: i64) {
+        self.ended_ns.store(end_ns, Ordering::Relaxed);
     }
 
     /// Waits until everything that has been measured is written; the loops must have ended.
@@ -148,6 +154,10 @@ impl Drain {
 
 struct Thread {
     work: DrainInputs,
+    /// When the loops ended; far off until that is known.
+    ended_ns: Arc<AtomicI64>,
+    /// Whether the machine and the loads were looked at after that.
+    has_looked_last: bool,
     machine: MachineCounters,
     /// Start of the interval in progress: when the one before was really read.
     interval_start_ns: i64,
@@ -168,9 +178,11 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(work: DrainInputs) -> Self {
+    fn new(work: DrainInputs, ended_ns: Arc<AtomicI64>) -> Self {
         let start_ns = work.start_ns;
         Self {
+            ended_ns,
+            has_looked_last: false,
             machine: MachineCounters::new(Root::default(), now_ns()),
             interval_start_ns: start_ns,
             next_interval_ns: start_ns + work.interval_ns,
@@ -207,6 +219,7 @@ impl Thread {
         }
         let (series, rings): (Vec<_>, Vec<_>) = self.work.series.drain(..).unzip();
         let recording = Recording {
+            length_ns: 0,
             lost: rings.iter().flatten().map(Reader::dropped).sum(),
             late_ns: self.late_ns,
             refused: self.refused,
@@ -277,14 +290,11 @@ impl Thread {
             self.note(replaced, "live.hlog");
             self.step_aside(finished);
         }
-        if now >= self.next_look_ns {
+        if now >= self.next_look_ns.min(self.measured_until()) && !self.has_looked_last {
             // A day has no more rows than its log has intervals.
             let step_ns = self.interval_ns(now).max(SECOND_NS);
             self.next_look_ns = on_grid(self.next_look_ns, step_ns, now);
-            let rows = self.machine.poll(now_ns(), self.work.start_ns);
-            self.step_aside(finished);
-            self.write_tracks(&rows);
-            self.step_aside(finished);
+            self.look(finished);
         }
         if now >= self.next_watch_ns {
             self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
@@ -311,8 +321,9 @@ impl Thread {
         self.move_figures();
         // Nothing is measured any more that could wait.
         self.write_interval(end_ns, &AtomicBool::new(true));
-        let rows = self.machine.poll(now_ns(), self.work.start_ns);
-        self.write_tracks(&rows);
+        if !self.has_looked_last {
+            self.look(&AtomicBool::new(true));
+        }
         self.work.monitor.end();
         let closed = self.work.maker.close_samples();
         self.note(closed, "samples");
@@ -335,41 +346,6 @@ impl Thread {
             let written = self.append(names::FIGURES, |header| to_csv(&rows, header));
             self.note(written, names::FIGURES);
         }
-    }
-
-    fn write_tracks(&mut self, rows: &[MachineRow]) {
-        let written = self.append(names::MACHINE, |header| to_csv(rows, header));
-        self.note(written, names::MACHINE);
-        let rows = self.load_rows();
-        if !rows.is_empty() {
-            let written = self.append(names::LOADS, |header| to_csv(&rows, header));
-            self.note(written, names::LOADS);
-        }
-    }
-
-    fn load_rows(&mut self) -> Vec<LoadRow> {
-        let mut rows = Vec::new();
-        let start_ns = self.work.start_ns;
-        for (load, (running, before)) in
-            self.work.loads.iter().zip(&mut self.load_before).enumerate()
-        {
-            let Some(now) = running.latest().filter(|now| now.monotonic_ns > before.0) else {
-                continue;
-            };
-            // The first look is the base: what the load did before the run is not the run's.
-            if before.1 > 0 {
-                let took_s = (now.monotonic_ns - before.0) as f64 / 1e9;
-                let done = now.operations.saturating_sub(before.1) as f64;
-                let t_s = (now.monotonic_ns - start_ns) as f64 / 1e9;
-                rows.push(LoadRow {
-                    t_s: (t_s * 1e3).round() / 1e3,
-                    load,
-                    operations_per_s: (done / took_s).round(),
-                });
-            }
-            *before = (now.monotonic_ns, now.operations);
-        }
-        rows
     }
 
     fn append(&mut self, name: &'static str, csv: impl FnOnce(bool) -> Vec<u8>) -> io::Result<()> {

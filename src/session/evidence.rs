@@ -145,6 +145,8 @@ pub(super) struct MachineEvidence {
 /// How recording went.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Recording {
+    /// How long the measured time was, ns; 0 while it goes on.
+    pub length_ns: i64,
     /// Samples that no ring had room for.
     pub lost: u64,
     /// The longest the drain was late, ns.

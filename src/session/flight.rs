@@ -31,6 +31,7 @@ impl FlightRecorder {
             mode: TraceLevel::Peaks,
             stacks: Stacks::Off,
             woken_by: WokenBy::Timers,
+            futexes: false,
             slots_per_cpu: Settings::SLOTS_TO_RECORD,
         })?;
         let (none, root) = (Cpus::default(), Root::default());

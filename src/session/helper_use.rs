@@ -12,6 +12,8 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HelperUse {
     first: Duration,
+    /// Where the stretch in progress began.
+    since: Duration,
     last: Duration,
     longest: Duration,
 }
@@ -23,7 +25,7 @@ impl HelperUse {
     }
 
     const fn at(now: Duration) -> Self {
-        Self { first: now, last: now, longest: Duration::ZERO }
+        Self { first: now, since: now, last: now, longest: Duration::ZERO }
     }
 
     /// The calling thread is about to sleep.
@@ -32,13 +34,19 @@ impl HelperUse {
     }
 
     fn rest_at(&mut self, now: Duration) {
-        self.longest = self.longest.max(now.saturating_sub(self.last));
-        self.last = now;
+        self.longest = self.longest.max(now.saturating_sub(self.since));
+        (self.since, self.last) = (now, now);
+    }
+
+    /// The calling thread goes on without a rest.
+    pub(super) fn go_on(&mut self) {
+        self.last = used();
     }
 
     /// The calling thread goes to work, after looks at the clock that were too short to count.
     pub(super) fn work(&mut self) {
         self.last = used();
+        self.since = self.last;
     }
 
     /// What it took up to its last rest; what came since was after the measured time.

@@ -14,10 +14,28 @@ use tardy_hot::{
 
 use super::quantiles::{ENOUGH, quantile};
 use crate::{
-    peaks::{Blamer, MessageWay, UsualStages, UsualWay, WayKind},
-    probes::TracedSamples,
+    peaks::{Blamer, MeasuredThread, MessageWay, UsualStages, UsualWay, WayKind},
+    probes::{TracedSamples, TracedThread},
     run::{CYCLE, peaks::PACING},
 };
+
+/// The threads as the blamer knows them.
+pub(super) fn followed(threads: &[TracedThread]) -> Vec<MeasuredThread> {
+    threads.iter().map(measured).collect()
+}
+
+/// One of them.
+pub(super) fn measured(thread: &TracedThread) -> MeasuredThread {
+    MeasuredThread {
+        series: thread.name.clone(),
+        cpu: thread.cpu,
+        tid: thread.tid.unsigned_abs(),
+        prio: thread.priority.0,
+        real_time: thread.priority.1,
+        spins: matches!(thread.samples, TracedSamples::Gaps { .. }),
+        works: matches!(thread.samples, TracedSamples::Cycles { .. } | TracedSamples::Work { .. }),
+    }
+}
 
 /// Hands over what thread `number` has found late.
 pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSamples) {

@@ -12,6 +12,7 @@ mod collect;
 mod conditions_monitor;
 mod caveats;
 mod drain;
+mod ending;
 mod evidence;
 pub(crate) mod flight;
 mod figure_collector;
@@ -63,6 +64,7 @@ pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
 use drain::{Begun, Drain, DrainInputs};
+use ending::Ending;
 use evidence::Evidence;
 use figure_collector::FigureCollector;
 use interval_reader::IntervalReader;
@@ -248,9 +250,12 @@ impl Session {
         }
         let counted = counts.end(now_ns());
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
+        let is_awaited = ended_by.is_some();
         // Where there is no other end, this is the one that was asked for.
         self.evidence.ended_by = ended_by.filter(|_| self.plan.length != Length::Unlimited);
-        self.finish(schedule, drain, (traced, profile), &counted)
+        let is_hurried = &mut || !is_awaited && quit().is_some();
+        let ending = Ending { is_awaited, is_hurried };
+        self.finish(schedule, drain, (traced, profile), &counted, ending)
     }
 
     /// Only where measured threads could keep every CPU from this one.
@@ -328,22 +333,24 @@ impl Session {
         drain: Drain,
         (traced, profile): (Option<ActiveTracing>, Option<ProfileRecorder>),
         counted: &Counted,
+        mut ending: Ending<'_>,
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
-        let simulated = armed.simulated.clone();
+        drain.measured_until(now_ns());
+        let (start_ns, simulated) = (schedule.start_ns, armed.simulated.clone());
         let found = armed.found_series.clone().unwrap_or_default();
         let FinishedProbe { reports, measured, figure_refusals, kept, attached } = armed.finish();
         let found = found.all();
         let measured = reports.get(..measured).unwrap_or_default();
         let end_ns = collect::end_of(measured, &schedule, simulated.as_ref(), attached.as_ref());
-        let traced = traced.map(|traced| traced.finish(end_ns));
+        let traced = traced.map(|traced| traced.finish(end_ns, &mut ending));
         let traced = traced.transpose().map_err(anyhow::Error::msg)?;
         let profile =
             profile.map(ProfileRecorder::finish).transpose().map_err(anyhow::Error::msg)?;
         let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
         // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
-        let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
+        let ends: Vec<LoadEnd> = loads.map(|load| load.stop(start_ns, end_ns)).collect();
         evidence.setup.setting_loss = arranged.setting_loss();
         evidence.setup.not_put_back = arranged.finish();
         collect::shield(&mut evidence.setup, &drained);
@@ -366,7 +373,7 @@ impl Session {
         evidence.threads = collect::threads(&plan, reports, &drained);
         evidence.machine = collect::machine(&plan, &document, &drained, counted);
         evidence.loads = plan.loads.iter().map(|load| load.name.clone()).zip(ends).collect();
-        evidence.recording = collect::recording(&drained, refused, traced);
+        evidence.recording = collect::recording(&drained, refused, traced, end_ns - start_ns);
         collect::profile(&mut evidence, profile);
         evidence.trace.record.clone_from(&document.trace);
         evidence.series = document.wakeups().cloned().collect();

@@ -12,6 +12,7 @@ use super::{
     active_tracing::{ActiveTracing, RecorderContext},
     blame_recorder::{self, BlameRecorder},
     evidence::TraceEvidence,
+    late_samples,
     plan::RunPlan,
     source::{ThisMachine, TracedEvents, wishes},
     trace_wish::TraceWish,
@@ -162,7 +163,7 @@ impl Loaded {
     ) -> Result<(Self, Option<TracingUnavailable>)> {
         let lack = match wish.by {
             Some(TraceBy::Tracefs) => None,
-            None | Some(TraceBy::Bpf) => match Self::by_bpf(wish, woken_by(name)) {
+            None | Some(TraceBy::Bpf) => match Self::by_bpf(wish, name) {
                 Ok(found) => {
                     record.by = Some(TraceBy::Bpf);
                     return Ok(found);
@@ -209,14 +210,18 @@ impl Loaded {
 
     fn by_bpf(
         wish: &TraceWish,
-        woken_by: WokenBy,
+        name: &str,
     ) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
         let tracer = |mode, stacks| {
             let slots_per_cpu = match wish.record_ns {
                 Some(_) => Settings::SLOTS_TO_RECORD,
                 None => Settings::SLOTS_PER_CPU,
             };
-            Tracer::load(&Settings { mode, stacks, woken_by, slots_per_cpu })
+            let woken_by = woken_by(name);
+            // Only attached threads may sleep for one in the midst of their work.
+            let rhythm = ProbeInfo::find(name).map(|probe| probe.rhythm);
+            let futexes = rhythm == Some(Rhythm::Attached);
+            Tracer::load(&Settings { mode, stacks, woken_by, futexes, slots_per_cpu })
         };
         let stages = || tracer(TraceLevel::Stages, Stacks::Off);
         let (mode, tracer, lack) = match wish.mode {
@@ -315,7 +320,7 @@ impl Loaded {
         let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
         let recorder = BlameRecorder::start(blame_recorder::BlameInputs {
             tracer: source,
-            blamer: Blamer::new(blame_recorder::followed(&threads), asked, machine),
+            blamer: Blamer::new(late_samples::followed(&threads), asked, machine),
             threads,
             later,
             files,

@@ -15,6 +15,7 @@ use std::{
     io::Write as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::process::geteuid;
@@ -33,13 +34,16 @@ use crate::{
 pub(super) const INDEX: &str = ".tardy-index";
 
 /// Raised with every change of what a line says.
-const VERSION: u32 = 1;
+const VERSION: u32 = 3;
 
 /// Fewer runs are read in no time, and no file appears beside them.
 const FEWEST_RUNS: usize = 100;
 
-/// A larger index is made anew: that of 100,000 runs of 8 CPUs has half of it.
+/// A larger index is made anew: that of 25,000 traced runs of 64 CPUs has as much.
 const LARGEST: u64 = 512 << 20;
+
+/// No draft of the file takes so long to be written.
+const ABANDONED: Duration = Duration::from_secs(3_600);
 
 /// The first line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +136,19 @@ impl Index {
         if write(&mut text, runs).is_ok() && draft::replace(&root.join(INDEX), &text).is_ok() {
             self.is_stale = false;
             self.lines.clear();
+            sweep(root);
+        }
+    }
+}
+
+/// Removes drafts of the file that a killed tardy left. A young one may be of a tardy that writes.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let is_draft = entry.file_name().to_str().and_then(draft::target_of) == Some(INDEX);
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if is_draft && age().is_some_and(|age| age > ABANDONED) {
+            // What cannot be removed is looked at again the next time.
+            let _ = fs::remove_file(entry.path());
         }
     }
 }

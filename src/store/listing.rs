@@ -185,6 +185,25 @@ mod tests {
     }
 
     #[test]
+    fn a_draft_of_the_index_that_a_kill_left_goes_with_the_next_one_but_no_young_one() {
+        let (place, store) = store();
+        let draft = |name: &str, age_s: u64| {
+            let file = fs::File::create(place.path().join(name)).unwrap();
+            file.set_modified(std::time::SystemTime::now() - Duration::from_secs(age_s)).unwrap();
+        };
+        draft("..tardy-index.0123456789abcdef.tmp", 4_000);
+        draft("..tardy-index.1123456789abcdef.tmp", 1_000);
+        draft(".other.0123456789abcdef.tmp", 4_000);
+        assert_eq!(reads(&store), 120);
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+        let left = fs::read_dir(place.path()).unwrap().flatten().map(name);
+        let mut drafts: Vec<String> = left.filter(|name| name.ends_with(".tmp")).collect();
+        drafts.sort();
+        let expected = ["..tardy-index.1123456789abcdef.tmp", ".other.0123456789abcdef.tmp"];
+        assert_eq!(drafts, expected);
+    }
+
+    #[test]
     fn two_that_list_at_the_same_time_leave_a_whole_index() {
         let (_place, store) = store();
         thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! `--where`: which runs are meant, as words `FIELD=PATTERN` that all must hold.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use thiserror::Error;
@@ -113,7 +113,11 @@ fn names() -> String {
 
 /// What is asked of runs: all conditions must hold. Without any, all runs are meant.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Where(Vec<Condition>);
+pub(crate) struct Where {
+    conditions: Vec<Condition>,
+    /// As typed.
+    text: String,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 struct Condition {
@@ -130,11 +134,19 @@ enum Value {
     Moment(Timestamp),
 }
 
+impl fmt::Display for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 impl FromStr for Where {
     type Err = WhereError;
 
     fn from_str(text: &str) -> Result<Self, WhereError> {
-        text.split_whitespace().map(condition).collect::<Result<_, _>>().map(Self)
+        let words = || text.split_whitespace();
+        let conditions = words().map(condition).collect::<Result<_, _>>()?;
+        Ok(Self { conditions, text: words().collect::<Vec<_>>().join(" ") })
     }
 }
 
@@ -210,7 +222,7 @@ impl Where {
     /// Whether this run is meant.
     #[must_use]
     pub(crate) fn holds(&self, run: &ListedRun) -> bool {
-        self.0.iter().all(|condition| self.fits(condition, run))
+        self.conditions.iter().all(|condition| self.fits(condition, run))
     }
 
     /// The series of whole latencies that are meant: all where nothing is said of series.
@@ -225,7 +237,9 @@ impl Where {
             _ => true,
         };
         let all = run.entry.whole();
-        all.filter(move |series| self.0.iter().all(|condition| is_meant(condition, series)))
+        all.filter(move |series| {
+            self.conditions.iter().all(|condition| is_meant(condition, series))
+        })
     }
 
     fn percentile(&self, run: &ListedRun, name: &str) -> Option<i64> {

@@ -329,6 +329,12 @@ pub fn raise_nice() -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None, -20)?)
 }
 
+/// Takes that back: the calling thread has the nice value 0, which is refused to nobody who has
+/// had a lower one.
+pub fn level_nice() {
+    let _ = rustix::process::setpriority_process(None, 0);
+}
+
 /// The kernel's number of the calling thread.
 #[must_use]
 pub fn thread_id() -> i32 {

@@ -2,12 +2,14 @@
 //! they come, go, change their names and end as they like.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::thread::JoinHandleExt as _,
     process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::channel,
     },
     thread::{Builder, JoinHandle, sleep},
     time::Duration,
@@ -54,24 +56,30 @@ pub(super) struct Workers {
 }
 
 impl Workers {
+    /// Each has its name by then.
     pub(super) fn start(name: &str, count: usize, work: fn()) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
+        let (begun, begins) = channel();
         let threads = (0..count).map(|_| {
-            let stop = Arc::clone(&stop);
+            let (stop, begun) = (Arc::clone(&stop), begun.clone());
             let body = move || {
+                begun.send(()).unwrap();
                 while !stop.load(Ordering::Relaxed) {
                     work();
                 }
             };
             Builder::new().name(name.into()).stack_size(64 << 10).spawn(body).unwrap()
         });
-        Self { threads: threads.collect(), stop }
+        let threads = threads.collect();
+        (0..count).for_each(|_| begins.recv().unwrap());
+        Self { threads, stop }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
         for thread in self.threads.drain(..) {
             let _ = thread.as_pthread_t();
             thread.join().unwrap();
@@ -218,6 +226,13 @@ fn a_planted_preemption_is_counted_and_named_as_the_cause_of_what_it_delays() {
         first["cause"] == "thread" && first["name"] == "att-hog"
     };
     assert!(peaks.iter().any(|peak| by_hog(&peak)), "{why}");
+    // While the last of them were blamed, nobody went on to look at the machine: that is done once
+    // after the end, and perhaps before the end is noticed.
+    let csv = fs::read_to_string(store.runs().join("r/machine.csv")).unwrap();
+    let times = csv.lines().filter_map(|line| line.split_once(',')?.0.parse::<f64>().ok());
+    let end_s = whole(&record["duration_ns"]) as f64 / 1e9;
+    let after: BTreeSet<u64> = times.filter(|t_s| *t_s > end_s).map(f64::to_bits).collect();
+    assert!(after.len() <= 3, "{end_s}: {csv}");
     for peak in peaks {
         let parts: i64 = list(&peak["blame"]).iter().map(|part| whole(&part["ns"])).sum();
         assert_eq!(parts, whole(&peak["latency_ns"]), "{peak}");

@@ -93,6 +93,7 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
     let sum: i64 = parts.map(|part| whole(&over[part])).iter().sum();
     assert!(sum > cycles * 6 * MS && sum <= cycles * whole(&response["max"]), "{row}");
     assert_eq!(whole(&over["wait_ns"]), 0, "it never waits: {row}");
+    assert_eq!(row["policy"], "other", "{row}");
     explained(&store, |peak| {
         part(peak, "thread", "resp-hog") >= 9 * MS / 2
             && part(peak, "own_work", "own work") >= 19 * MS / 10
@@ -100,8 +101,9 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
     let shown = store.show("r");
     let judged = &list(&shown["deadlines"])[0];
     assert_eq!(judged["series"], "resp-victim/response", "{shown}");
-    let missed = whole(&judged["missed"]);
-    assert!((cycles - missed).abs() <= 1, "a bucket's width: {missed} {cycles}");
+    // With the periods that it passed over, where the machine is so slow.
+    let passed = whole(&judged["missed"]) - cycles;
+    assert!((0..=whole(&row["missed"])).contains(&passed), "{judged} {row}");
     let text = store.run(&["show", "r"]).out;
     assert!(text.contains("response us") && text.contains("deadline 6ms"), "{text}");
 }

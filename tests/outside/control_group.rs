@@ -46,11 +46,14 @@ impl ControlGroup {
         })
     }
 
-    /// Lets it use so much of one CPU, ms in each 100; of that, real-time threads are free.
+    /// Lets it use so much of one CPU, ms in each 100; of that, real-time threads are free. It goes
+    /// before all other groups, so that it uses that up however many tasks others run.
     pub(crate) fn set_quota(&self, quota_ms: u32) {
         let us = quota_ms * 1_000;
         let text = if self.is_first_version { us.to_string() } else { format!("{us} 100000") };
         fs::write(self.either("cpu.cfs_quota_us", "cpu.max"), text).unwrap();
+        let largest = if self.is_first_version { "262144" } else { "10000" };
+        fs::write(self.either("cpu.shares", "cpu.weight"), largest).unwrap();
         // Kernels that count the time of real-time groups have none in a new one.
         let real_time = self.file("cpu.rt_runtime_us");
         if real_time.exists() {

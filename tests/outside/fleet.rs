@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     foreign_readers::{has_modules, python},
-    support::{Store, finish, piped},
+    support::{Store, finish, piped, skip},
 };
 
 fn deploy(file: &str) -> String {
@@ -23,6 +23,8 @@ fn measured(store: &Store, machines: &[(&str, &str)]) {
         let file = store.runs().join(run).join("run.json");
         let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         record["facts"]["hostname"] = (*machine).into();
+        // Verdicts are kept apart, and on a busy machine one of them could be weakened.
+        (record["validity"], record["caveats"]) = ("valid".into(), Value::Array(Vec::new()));
         fs::write(&file, record.to_string()).unwrap();
     }
 }
@@ -51,9 +53,37 @@ fn sql_merges_a_fleet_to_the_same_counts_and_counts_who_is_silent() {
     let found: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!((&found["rows"], &found["reported"]), (&3.into(), &2.into()), "{found}");
     assert_eq!((&found["machines"], &found["silent"]), (&3.into(), &1.into()), "{found}");
+    // The machine of the last run, and all together.
+    assert_eq!(found["overlapping"], 2, "{found}");
     let twice = store.run(&["export", "r", "s", "r", "--to", "merged-csv"]);
     assert_eq!(twice.code, Some(2));
     assert!(twice.err.contains("the same run; name it once"), "{twice:?}");
+}
+
+/// Whether Python has the readers that `tests/python/check_fleet.py` asks.
+fn has_readers() -> bool {
+    let words = ["-c", "import grafana_foundation_sdk, kubernetes_validate, prometheus_client"];
+    let there = python().args(words).output().is_ok_and(|output| output.status.success());
+    if !there {
+        skip("no Python with the modules of tests/python/requirements.txt (TARDY_TEST_PYTHON)");
+    }
+    there
+}
+
+#[test]
+fn the_readers_of_prometheus_kubernetes_and_grafana_refuse_nothing() {
+    if !has_readers() {
+        return;
+    }
+    let store = Store::new();
+    measured(&store, &[("r", "a"), ("s", "b")]);
+    let files = ["prometheus", "openmetrics"].map(|to| exported(&store, &["r", "s"], to));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/check_fleet.py");
+    let said = finish(piped(python().arg(script).args(&files)));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&found["manifests"], &found["panels"]), (&4.into(), &8.into()), "{found}");
+    assert!(found["samples"].as_u64().unwrap() > 20, "{found}");
 }
 
 /// Names of metrics, as they stand in a text.

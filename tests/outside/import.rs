@@ -91,13 +91,100 @@ fn every_kept_file_is_recognised_and_its_run_can_be_read() {
     let made: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let names: Vec<&str> = list(&made).iter().map(|run| run["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), contents(&place).len());
+    for (file, program) in [
+        ("hackbench.txt", "hackbench"),
+        ("interbench.txt", "interbench"),
+        ("lmbench.txt", "lmbench"),
+        ("perf-script.txt", "perf script"),
+        ("perf-timehist.txt", "perf sched timehist"),
+        ("rtla-analysis.txt", "rtla timerlat"),
+        ("rtla-osnoise-top.txt", "rtla osnoise"),
+        ("rtla-timerlat-top.txt", "rtla timerlat"),
+    ] {
+        let run = list(&made).iter().find(|run| run["probe"]["parameters"]["file"] == file);
+        assert_eq!(run.unwrap()["probe"]["name"], program, "{file}");
+    }
     for name in &names {
         let shown = store.run(&["show", name, "--intervals", "--tail"]);
         assert_eq!(shown.code, Some(0), "{name}: {shown:?}");
+        if list(&read_record(&store.runs().join(name))["series"]).is_empty() {
+            // Figures alone are no distribution.
+            assert!(
+                shown.out.contains("cpu0/noise")
+                    || shown.out.contains('+')
+                    || shown.out.contains("process/")
+                    || shown.out.contains("ctx/2p/16k"),
+                "{name}: {shown:?}"
+            );
+            continue;
+        }
         let drawn = store.run(&["plot", name, "-o", "x.svg"]);
         assert_eq!(drawn.code, Some(0), "{name}: {drawn:?}");
     }
     assert_eq!(list(&store.page(&names)["runs"]).len(), names.len());
+}
+
+#[test]
+fn what_rtla_says_of_a_late_sample_is_what_why_and_the_page_say() {
+    let store = Store::new();
+    let said = store.run(&["import", &real("rtla-analysis.txt"), "--name", "aa"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let why = store.run(&["why", "aa"]);
+    assert_eq!(why.code, Some(0), "{why:?}");
+    assert!(why.out.contains("interrupts off in percpu_counter_add_batch"), "{}", why.out);
+    assert!(why.out.contains("1. 64.3 us late on cpu3\n"), "{}", why.out);
+    let since = store.run(&["why", "aa", "--since", "0s"]);
+    assert!(since.out.contains("does not fit --since"), "nobody knows when: {since:?}");
+    let page = store.page(&["aa"]);
+    let peak = &page["runs"][0]["peaks"]["peaks"][0];
+    assert_eq!((&peak["latency_ns"], &peak["t_s"]), (&64_310.into(), &serde_json::Value::Null));
+    let drawn = store.run(&["export", "aa", "--to", "perfetto", "-o", "x"]);
+    assert_eq!(drawn.code, Some(2), "nothing has a place in time: {drawn:?}");
+    // A table and the analysis behind it are one run.
+    let table = fs::read_to_string(real("rtla-timerlat-top.txt")).unwrap();
+    let both = store.path().join("both.txt");
+    fs::write(&both, table + &fs::read_to_string(real("rtla-analysis.txt")).unwrap()).unwrap();
+    let said = store.run(&["import", both.to_str().unwrap(), "--name", "both"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(store.run(&["why", "both"]).out.contains("64.3 us late on cpu3"));
+    assert!(list(&read_record(&store.runs().join("both"))["series"]).len() > 2);
+}
+
+#[test]
+fn a_result_of_wult_is_one_run_of_its_directory_or_of_its_samples() {
+    let store = Store::new();
+    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/wult/wult.txt");
+    let text = fs::read_to_string(seed).unwrap();
+    let (info, points) = text.split_once("\n\n").unwrap();
+    let place = store.path().join("result");
+    fs::create_dir_all(place.join("stats")).unwrap();
+    let file = place.join("datapoints.csv");
+    fs::write(&file, points).unwrap();
+    let said = store.run(&["import", place.to_str().unwrap()]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.err.contains("the info.yml that wult and ndl write, and there is none"),
+        "{}",
+        said.err
+    );
+    fs::write(place.join("info.yml"), format!("{info}\n")).unwrap();
+    for (name, path) in [("whole", &place), ("file", &file)] {
+        let said = store.run(&["import", path.to_str().unwrap(), "--name", name]);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+        let record = read_record(&store.runs().join(name));
+        assert_eq!(record["probe"]["name"], "wult");
+        assert_eq!(record["probe"]["parameters"]["devid"], "tdt");
+        let [wake, interrupt] = list(&record["series"]) else { panic!("{record}") };
+        assert_eq!((wake["name"].as_str(), wake["cpu"].as_u64()), (Some("WakeLatency"), Some(0)));
+        assert_eq!((whole(&wake["count"]), whole(&wake["max"])), (2, 4_500));
+        assert_eq!(whole(&interrupt["max"]), 7_903);
+    }
+    fs::write(place.join("info.yml"), info.replace("'1.2'", "'9'") + "\n").unwrap();
+    let said = store.run(&["import", file.to_str().unwrap()]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("info.yml: line 4: format_version \"9\""), "{}", said.err);
+    let kept = fs::read_dir(store.runs()).unwrap().count();
+    assert_eq!(kept, 2, "nothing of what was refused");
 }
 
 /// Runs cyclictest for a moment; nothing where it is not installed.
@@ -138,4 +225,31 @@ fn the_figures_are_those_that_cyclictest_itself_states() {
         }
     }
     assert!(codes(&record).contains(&"latencies_rounded"));
+}
+
+#[test]
+fn the_times_that_hackbench_states_are_the_values_of_a_figure() {
+    let store = Store::new();
+    let mut text = String::new();
+    for _ in 0..2 {
+        let ran = Command::new("hackbench").args(["-g", "1", "-l", "20"]).output();
+        let Some(said) = ran.ok().filter(|said| said.status.success()) else {
+            skip("no hackbench that runs here");
+            return;
+        };
+        text += &String::from_utf8(said.stdout).unwrap();
+    }
+    let file = store.path().join("hackbench.txt");
+    fs::write(&file, &text).unwrap();
+    let said = store.run(&["import", file.to_str().unwrap(), "--name", "real"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = read_record(&store.runs().join("real"));
+    let stated: Vec<f64> =
+        text.lines().filter_map(|line| line.strip_prefix("Time: ")?.trim().parse().ok()).collect();
+    let [figure] = list(&record["figures"]) else { panic!("{record}") };
+    assert_eq!(figure["name"], "process/1x40/20x100B");
+    assert_eq!((figure["unit"].as_str(), stated.len()), (Some("s"), 2));
+    let values: Vec<f64> =
+        list(&figure["values"]).iter().filter_map(|value| value.as_f64()).collect();
+    assert_eq!(values, stated);
 }

@@ -131,7 +131,7 @@ impl Hog {
 /// The peak during which this happened, if it was kept.
 pub(super) fn during(peaks: &[Peak], (from_ns, to_ns): (i64, i64)) -> Option<&Peak> {
     let middle = i64::midpoint(from_ns, to_ns);
-    peaks.iter().find(|peak| (peak.at_ns..peak.at_ns + peak.latency_ns).contains(&middle))
+    peaks.iter().find(|peak| (at(peak)..at(peak) + peak.latency_ns).contains(&middle))
 }
 
 pub(super) fn part(peak: &Peak, is_it: impl Fn(&Part) -> bool) -> u64 {
@@ -232,11 +232,16 @@ fn with_stop(arguments: &[&str]) -> (Vec<Peak>, (i64, i64)) {
     (peaks, stopped)
 }
 
+/// When it was sent; each peak of a run that was measured says so.
+fn at(peak: &Peak) -> i64 {
+    peak.at_ns.unwrap()
+}
+
 /// Whether nine tenths of the time for which the far end was stopped came back as that, as far as
 /// the peak reaches.
 fn is_stop_named(peak: &Peak, (from_ns, until_ns): (i64, i64)) -> bool {
     let stopped = part(peak, |part| part.cause == Cause::Stopped);
-    stopped >= (until_ns - from_ns.max(peak.at_ns)).unsigned_abs() * 9 / 10
+    stopped >= (until_ns - from_ns.max(at(peak))).unsigned_abs() * 9 / 10
 }
 
 #[test]

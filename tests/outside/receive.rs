@@ -46,7 +46,7 @@ fn assert_accounts(record: &Value) {
     let (flow, series) = (flow(record), &list(&record["series"])[0]);
     let of = |name: &str| whole(&flow[name]);
     assert_eq!(series["name"], "receive");
-    assert!(of("sent") > 100, "{flow}");
+    assert!(of("sent") > 0, "{flow}");
     assert_eq!(of("sent"), of("received") + of("lost"), "{flow}");
     assert_eq!((of("duplicated"), of("reordered")), (0, 0), "{flow}");
     let unstamped = codes(record).contains(&"packets_unstamped");
@@ -54,20 +54,26 @@ fn assert_accounts(record: &Value) {
     assert!(whole(&series["min"]) > 0, "no packet is read before it is there: {series}");
 }
 
-/// Where a receiver that waits so does not run for long, its socket's buffer overflows: what is
-/// lost is accounted for each time, and soon nothing is.
+/// Where a receiver that waits so does not run for long, its socket's buffer overflows, and where
+/// the sender does not, there is nothing to receive: all is accounted for each time, and soon
+/// nothing is lost of many.
 fn lossless(store: &Store, wait: &str) -> Value {
     let flags = ["--listen", "0", "--wait", wait, "--rate", "1kpps", "--duration", "400ms"];
     for name in ["r", "r2", "r3", "r4", "r5"] {
         let said = receive(store, &[&flags[..], &["--name", name]].concat());
-        assert_eq!(said.code, Some(0), "{wait}: {said:?}");
         let record = store.show(name);
+        let of = |name: &str| whole(&flow(&record)[name]);
+        if of("received") == 0 {
+            assert_eq!(said.code, Some(4), "{wait}: {said:?}");
+            continue;
+        }
+        assert_eq!(said.code, Some(0), "{wait}: {said:?}");
         assert_accounts(&record);
-        if whole(&flow(&record)["lost"]) == 0 {
+        if of("lost") == 0 && of("sent") > 100 {
             return record;
         }
     }
-    panic!("{wait}: packets were lost in each of five runs");
+    panic!("{wait}: packets were lost, or few were sent, in each of five runs");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value;
 
 use super::support::{
-    Store, eventually, finish, in_guest, list, piped, signal, skip, whole, write_secret,
+    Store, eventually, finish, in_guest, is_counted, list, piped, signal, skip, whole, write_secret,
 };
 
 const NETWORKS: [(&str, &str, &str); 2] =
@@ -93,10 +93,6 @@ fn tardy_in(store: &Store, network: &str, arguments: &[&str]) -> Child {
     let set = tardy.get_envs().filter_map(|(name, value)| Some((name, value?)));
     command.envs(set).current_dir(store.path());
     piped(&mut command)
-}
-
-fn is_counted() -> bool {
-    std::env::var_os("TARDY_TEST_COUNTED").is_some()
 }
 
 /// Longer than any answer that is not dropped takes. Counted, nothing else takes time.

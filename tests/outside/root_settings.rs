@@ -10,7 +10,10 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    chance::is_long,
+    greedy::Greedy,
     killed::{Killing, killed_at_random},
+    schema::{faults, validator},
     settings::read,
     support::{
         Said, Store, codes, eventually, finish, in_guest, is_root, list, patience, piped, signal,
@@ -128,18 +131,32 @@ fn a_run_with_settings_that_is_killed_at_a_random_moment_leaves_what_is_put_back
 }
 
 #[test]
-fn settings_are_tried_one_at_a_time_ranked_and_all_is_as_before() {
+fn a_bad_setting_is_found_and_ranked_first_and_all_is_as_before() {
     if in_guest() {
-        return skip("a trial in an emulated guest is silent for longer than its watcher waits");
+        return skip("an emulated guest is late by more than the planted setting makes it");
     }
     let Some(machine) = Machine::alone() else { return };
+    // What a setting does wrong, this thread does as long as it has the bad value.
+    let Some(_greedy) = Greedy::on_while(0, || read(WRITEBACK) != "1500") else {
+        return skip("real-time threads are not allowed here");
+    };
     let out = machine.store.path().join("drop-ins");
-    let write = out.to_str().unwrap();
-    let try_it = ["check", "--measure", "--only", "dirty_writeback", "--budget", "19s"];
-    let said = machine.tardy(&[&try_it[..], &["--seed", "7", "--write", write, "--json"]].concat());
+    let (only, budget) = if is_long() {
+        ("vm_stat_interval,dirty_writeback", "90s")
+    } else {
+        ("dirty_writeback", "19s")
+    };
+    let try_it = ["check", "--measure", "--cpus", "0", "--only", only, "--budget", budget];
+    let write = ["--seed", "7", "--write", out.to_str().unwrap(), "--json"];
+    let said = machine.tardy(&[&try_it[..], &write].concat());
     let record: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"));
+    let schema = validator(include_str!("../../docs/settings.schema.json"));
+    assert_eq!(faults(&schema, &record), [""; 0]);
     let setting = &record["settings"][0];
     assert_eq!([&setting["name"], &setting["tried"]], ["dirty_writeback", "1500"], "{record}");
+    // How much else disturbs this machine is not known: it may be too much to tell.
+    let verdict = setting["verdict"].as_str().unwrap();
+    assert!(verdict == "better" || verdict == "inconclusive" && !is_long(), "{record}");
     assert_eq!(setting["now"], machine.before[0].as_str());
     assert_eq!(setting["not_judged"], Value::Null, "{record}");
     let figures = list(&setting["figures"]);
@@ -152,7 +169,7 @@ fn settings_are_tried_one_at_a_time_ranked_and_all_is_as_before() {
         assert!(of("low") <= of("ratio") && of("ratio") <= of("high"), "{figure}");
         assert!(of("p") <= of("p_adjusted") && of("p_adjusted") <= 1.0, "{figure}");
     }
-    assert_eq!(out.exists(), setting["verdict"] == "better", "{said:?}");
+    assert_eq!(out.exists(), verdict == "better", "{said:?}");
     assert_eq!(said.code, Some(0), "{said:?}");
     machine.is_whole("after all");
 }

@@ -1,6 +1,6 @@
 //! `docs/run.schema.json`: it takes what tardy writes, and refuses what tardy would not.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -9,8 +9,13 @@ use super::support::{Store, finish, read_record, signal};
 
 /// The schema, itself checked against draft 2020-12.
 pub(crate) fn schema() -> Validator {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/run.schema.json");
-    let schema: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    // A guest that runs these tests does not have the file.
+    validator(include_str!("../../docs/run.schema.json"))
+}
+
+/// That of this text.
+pub(crate) fn validator(text: &str) -> Validator {
+    let schema: Value = serde_json::from_str(text).unwrap();
     jsonschema::draft202012::meta::validate(&schema).unwrap();
     jsonschema::draft202012::new(&schema).unwrap()
 }
@@ -150,6 +155,8 @@ fn loaded() -> Value {
     // What the machine at hand adds is not what is mutated here.
     record["caveats"] = json!([]);
     record["validity"] = json!("valid");
+    // Nor is what it missed: only a series that has missed some may have no view per period.
+    record["series"][0]["missed"] = json!(0);
     record
 }
 

@@ -70,8 +70,8 @@ fn a_task_of_higher_priority_at_either_end_is_named_also_by_packets_behind_the_f
 fn is_named_behind(peaks: &[Peak], (from_ns, to_ns): (i64, i64)) -> bool {
     // The period is a quarter of the burst: the first of them is due before this.
     let behind = from_ns + (to_ns - from_ns) / 3..to_ns;
-    let mut due = peaks.iter().filter(|peak| behind.contains(&peak.at_ns));
-    due.any(|peak| hog_ns(peak) >= (to_ns - peak.at_ns).unsigned_abs() * 8 / 10)
+    let mut due = peaks.iter().filter(|peak| behind.contains(&peak.at_ns.unwrap()));
+    due.any(|peak| hog_ns(peak) >= (to_ns - peak.at_ns.unwrap()).unsigned_abs() * 8 / 10)
 }
 
 #[test]

@@ -433,3 +433,8 @@ pub(crate) fn skip(why: &str) {
 pub(crate) fn in_guest() -> bool {
     std::env::var_os("TARDY_TEST_VM").is_some_and(|value| value == "1")
 }
+
+/// Whether this is a guest whose time is its count of instructions.
+pub(crate) fn is_counted() -> bool {
+    std::env::var_os("TARDY_TEST_COUNTED").is_some()
+}

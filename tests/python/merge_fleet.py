@@ -1,8 +1,8 @@
-"""Merges exported histograms by deploy/sql/merge.sql and compares with tardy's own merge.
+"""Merges exported histograms by deploy/sql/merge.sql and hosts.sql and compares with tardy's own merge.
 
 Arguments: engine (duckdb, chdb, spark), histogram-parquet, merged-csv, then names of machines of the
-inventory. Prints as JSON how many rows were equal, how long the query took and who reported. Fails
-where any row differs.
+inventory. Prints as JSON how many rows were equal, how long the query took, who reported, and how
+many rows had overlapping buckets once others were added. Fails where any row differs.
 """
 
 import csv
@@ -13,13 +13,15 @@ import time
 
 engine, parquet, merged, *machines = sys.argv[1:]
 SQL = pathlib.Path(__file__).parents[2] / "deploy/sql"
-merge, reported = ((SQL / name).read_text() for name in ("merge.sql", "reported.sql"))
+NAMES = ("merge.sql", "hosts.sql", "reported.sql")
+merge, hosts, reported = ((SQL / name).read_text() for name in NAMES)
+VIEW = "create or replace view histograms as "
 
 
 def with_duckdb():
     import duckdb
 
-    duckdb.sql(f"create view histograms as from read_parquet('{parquet}')")
+    duckdb.sql(f"create view exported as from read_parquet('{parquet}')")
     duckdb.sql("create table machines(host varchar)")
     duckdb.executemany("insert into machines values (?)", [[host] for host in machines])
 
@@ -27,7 +29,7 @@ def with_duckdb():
         found = duckdb.execute(query)
         return [column[0] for column in found.description], found.fetchall()
 
-    return ask
+    return ask, lambda rows: duckdb.sql(VIEW + rows)
 
 
 def with_chdb():
@@ -36,7 +38,7 @@ def with_chdb():
     own = session.Session()
     own.query("create database fleet; ")
     own.query("use fleet")
-    own.query(f"create view histograms as select * from file('{parquet}', Parquet)")
+    own.query(f"create view exported as select * from file('{parquet}', Parquet)")
     own.query("create table machines(host String) engine = Memory")
     for host in machines:
         own.query(f"insert into machines values ('{host}')")
@@ -47,7 +49,7 @@ def with_chdb():
         found = json.loads(found)
         return [column["name"] for column in found["meta"]], found["data"]
 
-    return ask
+    return ask, lambda rows: own.query(VIEW + rows)
 
 
 def with_spark():
@@ -57,7 +59,7 @@ def with_spark():
     spark = spark.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "8")
     spark = spark.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.read.parquet(parquet).createOrReplaceTempView("histograms")
+    spark.read.parquet(parquet).createOrReplaceTempView("exported")
     rows = [(host,) for host in machines]
     spark.createDataFrame(rows, "host string").createOrReplaceTempView("machines")
 
@@ -65,22 +67,67 @@ def with_spark():
         found = spark.sql(query)
         return found.columns, [list(row) for row in found.collect()]
 
-    return ask
+    return ask, lambda rows: spark.sql(VIEW.replace("view", "temp view") + rows)
 
 
-ask = {"duckdb": with_duckdb, "chdb": with_chdb, "spark": with_spark}[engine]()
+def overlaps(edges):
+    """How many buckets begin before an earlier one ends."""
+    highest, count = -1, 0
+    for low, high in sorted(set(edges)):
+        count += low > 0 and highest >= low
+        highest = max(highest, high)
+    return count
+
+
+def check_overlaps():
+    """The last run once more with buckets of 100 ns, whose edges lie across the others."""
+    own = "merge_key, host, kernel, cpu_model, verdict, probe, load, series, run, low_ns, high_ns"
+    own += ", h.count as count, samples, early, above, min_ns, max_ns, bucket"
+    coarse = own.replace("run, low_ns, high_ns", """concat(h.run, '-coarse') as run,
+        low_ns - low_ns % 100 as low_ns, low_ns - low_ns % 100 + 99 as high_ns""")
+    define(
+        f"select {own} from exported h union all select {coarse} from exported h "
+        f"where h.run in (select max(run) from exported)"
+    )
+    groups = {}
+    kind = ["kernel", "cpu_model", "verdict", "probe", "load", "series"]
+    edges = ask(f"select distinct host, {', '.join(kind)}, low_ns, high_ns from histograms")[1]
+    for host, *alike, low, high in edges:
+        for scope in (host, ""):
+            groups.setdefault((scope, *alike), []).append((int(low), int(high)))
+    rows = 0
+    for query in (merge, hosts):
+        names, found = ask(query)
+        for row in (dict(zip(names, values)) for values in found):
+            expected = overlaps(groups.pop((row["host"], *(row[name] for name in kind))))
+            assert int(row["mixed"]) == expected, f"{expected} buckets overlap: {row}"
+            assert (row["p50_ns"] is None) == (expected > 0), f"{row}"
+            rows += expected > 0
+    assert not groups, f"no rows of {groups.keys()}"
+    return rows
+
+
+ask, define = {"duckdb": with_duckdb, "chdb": with_chdb, "spark": with_spark}[engine]()
+define("select * from exported")
 began = time.monotonic()
 columns, found = ask(merge)
+found += ask(hosts)[1]
 took = time.monotonic() - began
 
 found = sorted([str(value) for value in row] for row in found)
 with open(merged, newline="") as file:
     head, *own = list(csv.reader(file))
-assert columns == head + ["mixed"], f"{columns} are not {head}"
-own = sorted(row + ["0"] for row in own)
+assert columns == head + ["mixed", "repeated"], f"{columns} are not {head}"
+own = sorted(row + ["0", "0"] for row in own)
 assert len(found) == len(own), f"{len(found)} rows, and tardy has {len(own)}"
 for theirs, ours in zip(found, own):
     assert theirs == ours, f"{theirs} is not {ours}"
 names, [counts] = ask(reported)
 counts = {name: int(value) for name, value in zip(names, counts)}
-print(json.dumps({"rows": len(found), "seconds": round(took, 2), **counts}))
+define("select * from exported union all select * from exported")
+for query in (merge, hosts):
+    for row in (dict(zip(columns, values)) for values in ask(query)[1]):
+        assert int(row["repeated"]) > 0 and row["p50_ns"] is None, f"the same file twice: {row}"
+overlapping = check_overlaps()
+told = {"rows": len(found), "seconds": round(took, 2), "overlapping": overlapping}
+print(json.dumps({**told, **counts}))

@@ -23,6 +23,8 @@ export type Page = {
   runs: PageRun[];
   /** The tardy that made the page. */
   tardy_version: string;
+  /** Runs of many nights, instead of single ones; absent on other pages. */
+  trend: PageTrend | null;
   /** The words for what the data has names for. */
   words: Vocabulary;
 };
@@ -119,6 +121,10 @@ export type AttachRecord = {
   command: AttachedCommand | null;
   /** When the last of the threads had ended, ns from the start of the run; absent where the run ended first. */
   ended_ns: number | null;
+  /** Threads that were measured for a part of the time, as others woke up more often and had the room from then on. */
+  gave_way: number;
+  /** Threads that were awake in all of the measured time, so that they have no row; or in more than the last half of it, in which they have no latency. */
+  never_slept?: string[];
   /** Threads for which there was no room; nothing is known of them. */
   no_room: number;
   /** Of them those without a series of their own, as they lived for less than a second, or others woke up more often: their wake-ups are in the series of their name. */
@@ -170,10 +176,14 @@ export type AttachedOver = {
   unseen_ns: number;
   /** Asleep in between. */
   wait_ns: number;
+  /** What it slept for; absent in records of earlier versions. */
+  waits?: AttachedWaits | null;
 };
 
 /** One thread, or all of one name. */
 export type AttachedRow = {
+  /** Of those: from sleeps for a time within the cycle of its period. They are part of it, and in no lateness. */
+  asides: number;
   /** Asleep, up to each wake-up. */
   blocked: AttachedTimes;
   /** What the thread is given of `SCHED_DEADLINE`; absent for threads of another policy. */
@@ -188,16 +198,24 @@ export type AttachedRow = {
   by_task: number;
   /** Of them by timers. */
   by_timer: number;
-  /** Of those: they had the CPU before the hard expiry, within the slack. */
+  /** From each wake-up to the CPU; absent in records of earlier versions. */
+  dispatch?: AttachedTimes | null;
+  /** Of the others: they had the CPU before the hard expiry, within the slack. */
   in_slack: number;
   /** What the series has; absent while that is not known, as nothing woke the thread. */
   latency: AttachedLatency | null;
+  /** From the hard expiry to the CPU, of the wake-ups by timers of its own but those within a cycle; absent without any. */
+  lateness?: AttachedTimes | null;
+  /** Periods that are known to have had no expiry that woke the thread; absent where there is no period. */
+  missed?: number | null;
   /** The cycles that took longer than the deadline; absent where there is none. */
   over?: AttachedOver | null;
   /** From one programmed expiry to the next, ns; absent where they follow no period. */
   period_ns: number | null;
   /** That of its process; absent likewise. */
   pid: number | null;
+  /** How the thread is scheduled, as it was known last: `fifo 50`, `other`; of all of one name where they have the same. Absent where that could not be read. */
+  policy?: string | null;
   /** How often it lost its CPU while it wanted it. */
   preempted: number;
   /** Ready but not running, of each wake-up in which it lost its CPU. */
@@ -214,8 +232,10 @@ export type AttachedRow = {
   threads: number | null;
   /** The kernel's number of the thread; absent for all of one name. */
   tid: number | null;
-  /** How often it was switched in with no wake-up that was seen. */
+  /** How often something that it did was not seen: a wake-up, or that it had the CPU or left it. */
   unmatched: number;
+  /** Periods of which it is not known whether they had an expiry, as something that the thread did was not seen: neither met nor missed. Absent where there is no period. */
+  unsure_periods?: number | null;
   /** Wake-ups after which it was seen to have the CPU. */
   wakeups: number;
 };
@@ -232,6 +252,18 @@ export type AttachedTimes = {
   p50: number | null;
   /** 99th percentile. */
   p99: number | null;
+};
+
+/** What threads slept for within their cycles, summed, in ns: together `wait_ns`. */
+export type AttachedWaits = {
+  /** A futex: any mutex, condition variable or semaphore of the C library; absent where the kernel or the processor does not tell, and it is in `other_ns`. */
+  futex_ns: number | null;
+  /** A device, or a page. */
+  io_ns: number;
+  /** Anything else: the kernel does not say what. */
+  other_ns: number;
+  /** A mutex with priority inheritance; absent likewise. */
+  pi_mutex_ns: number | null;
 };
 
 /** The parameters of `audio`. */
@@ -649,7 +681,7 @@ export type FigureRange = {
 export type FigureRecord = {
   /** Its upper end. */
   high: number | null;
-  /** Lower end of the 95 % interval of the mean, by Student's t over the values; absent with fewer than two. */
+  /** Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least where none of them is negative; absent with fewer than two. */
   low: number | null;
   /** Mean of the values. */
   mean: number | null;
@@ -1057,6 +1089,14 @@ export type MessageStages = {
   wake_up: number;
 };
 
+/** The most misses in a window. */
+export type MissesInWindow = {
+  /** The most misses in any of them. */
+  most_missed: number;
+  /** So many periods in a row. */
+  periods: number;
+};
+
 /** A tracepoint without which some causes cannot be found. */
 export type MissingTracepoint = {
   /** What cannot be measured without it. */
@@ -1116,6 +1156,8 @@ export type PageBlame = {
   lowest_threshold_ns: number;
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
+  /** What late responses were spent on, in one sentence; null where none was late, or none is measured. */
+  responses: string | null;
   /** Above this every wake-up was blamed, at the end of the run; ns. */
   threshold_ns: number;
   /** Wake-ups that matched no record of the BPF programs. */
@@ -1295,7 +1337,7 @@ export type PagePart = {
 /** One late wake-up. */
 export type PagePeak = {
   /** The same, `CLOCK_MONOTONIC` ns. */
-  at_ns: number;
+  at_ns: number | null;
   /** Why, largest part first; they sum to the latency. */
   blame: PagePart[];
   /** The CPU on which the thread ran when it woke up. */
@@ -1308,8 +1350,8 @@ export type PagePeak = {
   series: string;
   /** Its stages in ns; null where the kernel's record did not match, and of a message. */
   stages: StagesOf | null;
-  /** The programmed expiry, seconds since the start of the run. */
-  t_s: number;
+  /** The programmed expiry, seconds since the start of the run; null where nobody knows. */
+  t_s: number | null;
   /** What happened. */
   timeline: PageTimeline;
   /** The ways of a message, by time; of nothing else. */
@@ -1388,6 +1430,8 @@ export type PageRun = {
   command: string;
   /** Who used the CPUs; nothing on a page of a stretch of time. */
   cpu_use: PageCpuUse;
+  /** What the run's deadline was to each series; none where it had none, and on a page of a stretch of time. */
+  deadlines: SeriesDeadline[];
   /** One sentence for a manager. */
   headline: string;
   /** All series together, counts per time and latency bin. */
@@ -1498,6 +1542,100 @@ export type PageTimeline = {
   stack: number[];
   /** What kind of entry: `irq`, `task`, `waking`, ... */
   what: number[];
+};
+
+/** Runs of many nights. */
+export type PageTrend = {
+  /** The changes, oldest first. */
+  events: TrendEvent[];
+  /** How many changes there are, and the latest one, in a sentence. */
+  headline: string;
+  /** How it is to be read, in sentences. */
+  meanings: string[];
+  /** What was left out, and other things to know; none where nothing was. */
+  remarks: string[];
+  /** A row a group of runs that are alike, and a series. */
+  rows: PageTrendRow[];
+  /** What was asked: `Trends of kernel=6.12*`. */
+  title: string;
+};
+
+/** A change that was seen by looking after each day. */
+export type PageTrendAlarm = {
+  /** The day after which it was seen, in days since 1970-01-01. */
+  day: number;
+  /** Whether latencies became longer. */
+  is_worse: boolean;
+  /** The first day after the change, the same. */
+  since: number;
+};
+
+/** A change of level. */
+export type PageTrendChange = {
+  /** The median after it, until the next one, ns. */
+  after_ns: number;
+  /** The median before it, since the change before, ns. */
+  before_ns: number;
+  /** Whose share of late time changed. */
+  cause: string;
+  /** The first day after it, in days since 1970-01-01. */
+  day: number;
+  /** What the kernel did there. */
+  kernel: string;
+  /** After over before. */
+  ratio: number;
+};
+
+/** Days with runs, as columns of one length. */
+export type PageTrendDays = {
+  /** Days since 1970-01-01, UTC. */
+  day: number[];
+  /** Places in `kernels`. */
+  kernel: number[];
+  /** Their largest latency, ns. */
+  max_ns: (number | null)[];
+  /** Median of their p99, ns; null where too few samples lie beyond it. */
+  p99_ns: (number | null)[];
+  /** Runs. */
+  runs: number[];
+  /** Median of their usual maxima, ns; null where their logs do not tell. */
+  usual_max_ns: (number | null)[];
+};
+
+/** What became of a figure. */
+export type PageTrendFigure = {
+  /** What nightly looks would have seen. */
+  alarms: PageTrendAlarm[];
+  /** Where its level changed, oldest first. */
+  changes: PageTrendChange[];
+  /** Whether there are too few days for a change to be found. */
+  is_too_short: boolean;
+  /** The median of all days and kernels, ns; null without any. */
+  median_ns: number | null;
+};
+
+/** A group of runs that are alike, and one of their series. */
+export type PageTrendRow = {
+  /** Each day and kernel, oldest first: columns of one length. */
+  days: PageTrendDays;
+  /** Their kernels, in the order of first use. */
+  kernels: string[];
+  /** The machine. */
+  machine: string;
+  /** What was measured. */
+  measured: string;
+  /** p99. */
+  p99: PageTrendFigure;
+  /** Policy and priority of the measured threads; empty where it is unknown. */
+  policy: string;
+  /** Runs. */
+  runs: number;
+  /** The series. */
+  series: string;
+  /** All that tells the group from others. */
+  title: string;
+  /** The median of the maxima of equal stretches of a run. */
+  usual_max: PageTrendFigure;
 };
 
 /** One figure of one row of a part. */
@@ -1755,6 +1893,32 @@ export type Scheduled = {
   uncertain: string[];
 };
 
+/** What a deadline is to one series. */
+export type SeriesDeadline = {
+  /** The deadline, ns. */
+  deadline_ns: number;
+  /** Misses in a row; null where single samples were not kept. */
+  longest_burst: number | null;
+  /** Those that missed it. Of counts: those in the bucket that holds the deadline are counted as missed, a thousandth of its value wide; of cycles of an attached thread as they were counted. */
+  missed: number;
+  /** Periods; of what has no schedule, samples. Of an attached thread its cycles, and the periods that passed without one. */
+  periods: number;
+  /** The series. */
+  series: string;
+  /** The share that met it, 0 to 1. */
+  share_met: number;
+  /** The upper end; null likewise. */
+  share_met_high: number | null;
+  /** The lower end of its 95 % interval; null with fewer than 10 independent misses. */
+  share_met_low: number | null;
+  /** Of an attached thread how often something that it did was not seen: at most so many cycles are in neither count. 0 for others. */
+  unseen: number;
+  /** The most misses in any so many periods in a row; empty likewise. */
+  windows: MissesInWindow[];
+  /** The interval of the log with most late samples. */
+  worst_interval: WorstInterval | null;
+};
+
 /** How much of something one series had. */
 export type SeriesShare = {
   /** How much, ns. */
@@ -1787,7 +1951,7 @@ export type SeriesSummary = {
   percentiles: { [name: string]: number };
   /** The period of its schedule, ns; absent where there is none. */
   period_ns: number | null;
-  /** The same per scheduled period instead of per wake-up; absent where there is no schedule. */
+  /** The same per scheduled period instead of per wake-up; absent where there is no schedule, and where late wake-ups do not account for the periods that were missed. */
   scheduled: Scheduled | null;
   /** Which stage: `irq`, `dispatch`, ...; absent for whole latencies. */
   stage: string | null;
@@ -2067,6 +2231,24 @@ export type TraceRecord = {
   why_not_bpf?: string | null;
 };
 
+/** What happened to the runs of a row, or of rows that differ in their series alone. */
+export type TrendEvent = {
+  /** Whose share of late time changed. */
+  cause: string;
+  /** The first day of its largest change. */
+  day: string;
+  /** Whether latencies became longer. */
+  is_worse: boolean;
+  /** What the kernel did there. */
+  kernel: string;
+  /** A line a series, the largest change first: `cpu0: p99 50.0 us -> 75.0 us (x 1.50)`. */
+  lines: string[];
+  /** The largest factor, 1 or more, whichever the side. */
+  size: number;
+  /** The runs: `vm, timer idle, 60 s, fifo 90`. */
+  title: string;
+};
+
 /** May the numbers be believed? Follows from the worst caveat. */
 export type Validity = "valid" | "weakened" | "invalid";
 
@@ -2116,6 +2298,16 @@ export type WithoutHost = {
   unmatched: number;
 };
 
+/** The interval of the log with most late samples. */
+export type WorstInterval = {
+  /** Those that missed the deadline. */
+  missed: number;
+  /** Its samples. */
+  samples: number;
+  /** When it began, s from the start of the run. */
+  start_s: number;
+};
+
 /** The structure of a `Page`, as JSON Schema. */
 export const STRUCTURE: JsonMap = {
   $defs: {
@@ -2127,13 +2319,14 @@ export const STRUCTURE: JsonMap = {
     AskedSetting: {"properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"type":"object"},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"settings":{"items":{"$ref":"#/$defs/AskedSetting"},"type":"array"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping","settings"],"type":"object"},
     AttachParameters: {"properties":{"by":{"type":"string"},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
-    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","ended_ns","command","rows"],"type":"object"},
+    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
     AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
     AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},
     AttachedLatency: {"enum":["lateness","dispatch"]},
-    AttachedOver: {"properties":{"cycles":{"type":"integer"},"deadline_ns":{"type":"integer"},"late_ns":{"type":"integer"},"ready_ns":{"type":"integer"},"run_ns":{"type":"integer"},"unseen_ns":{"type":"integer"},"wait_ns":{"type":"integer"}},"required":["deadline_ns","cycles","late_ns","run_ns","ready_ns","wait_ns","unseen_ns"],"type":"object"},
-    AttachedRow: {"properties":{"blocked":{"$ref":"#/$defs/AttachedTimes"},"budget":{"anyOf":[{"$ref":"#/$defs/AttachedBudget"},{"type":"null"}]},"by_interrupt":{"type":"integer"},"by_ipi":{"type":"integer"},"by_own_timer":{"type":"integer"},"by_task":{"type":"integer"},"by_timer":{"type":"integer"},"in_slack":{"type":"integer"},"latency":{"anyOf":[{"$ref":"#/$defs/AttachedLatency"},{"type":"null"}]},"over":{"anyOf":[{"$ref":"#/$defs/AttachedOver"},{"type":"null"}]},"period_ns":{"type":["integer","null"]},"pid":{"type":["integer","null"]},"preempted":{"type":"integer"},"ready":{"$ref":"#/$defs/AttachedTimes"},"response":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"run":{"$ref":"#/$defs/AttachedTimes"},"series":{"type":"string"},"slack_ns":{"type":["integer","null"]},"threads":{"type":["integer","null"]},"tid":{"type":["integer","null"]},"unmatched":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["series","tid","pid","threads","latency","wakeups","by_timer","by_interrupt","by_ipi","by_task","by_own_timer","in_slack","slack_ns","period_ns","preempted","unmatched","run","ready","blocked"],"type":"object"},
+    AttachedOver: {"properties":{"cycles":{"type":"integer"},"deadline_ns":{"type":"integer"},"late_ns":{"type":"integer"},"ready_ns":{"type":"integer"},"run_ns":{"type":"integer"},"unseen_ns":{"type":"integer"},"wait_ns":{"type":"integer"},"waits":{"anyOf":[{"$ref":"#/$defs/AttachedWaits"},{"type":"null"}]}},"required":["deadline_ns","cycles","late_ns","run_ns","ready_ns","wait_ns","unseen_ns"],"type":"object"},
+    AttachedRow: {"properties":{"asides":{"type":"integer"},"blocked":{"$ref":"#/$defs/AttachedTimes"},"budget":{"anyOf":[{"$ref":"#/$defs/AttachedBudget"},{"type":"null"}]},"by_interrupt":{"type":"integer"},"by_ipi":{"type":"integer"},"by_own_timer":{"type":"integer"},"by_task":{"type":"integer"},"by_timer":{"type":"integer"},"dispatch":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"in_slack":{"type":"integer"},"latency":{"anyOf":[{"$ref":"#/$defs/AttachedLatency"},{"type":"null"}]},"lateness":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"missed":{"type":["integer","null"]},"over":{"anyOf":[{"$ref":"#/$defs/AttachedOver"},{"type":"null"}]},"period_ns":{"type":["integer","null"]},"pid":{"type":["integer","null"]},"policy":{"type":["string","null"]},"preempted":{"type":"integer"},"ready":{"$ref":"#/$defs/AttachedTimes"},"response":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"run":{"$ref":"#/$defs/AttachedTimes"},"series":{"type":"string"},"slack_ns":{"type":["integer","null"]},"threads":{"type":["integer","null"]},"tid":{"type":["integer","null"]},"unmatched":{"type":"integer"},"unsure_periods":{"type":["integer","null"]},"wakeups":{"type":"integer"}},"required":["series","tid","pid","threads","latency","wakeups","by_timer","by_interrupt","by_ipi","by_task","by_own_timer","asides","in_slack","slack_ns","period_ns","preempted","unmatched","run","ready","blocked"],"type":"object"},
     AttachedTimes: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"p50":{"type":["integer","null"]},"p99":{"type":["integer","null"]}},"required":["count","mean","p50","p99","max"],"type":"object"},
+    AttachedWaits: {"properties":{"futex_ns":{"type":["integer","null"]},"io_ns":{"type":"integer"},"other_ns":{"type":"integer"},"pi_mutex_ns":{"type":["integer","null"]}},"required":["futex_ns","pi_mutex_ns","io_ns","other_ns"],"type":"object"},
     AudioParameters: {"properties":{"cpu":{"type":"integer"},"frames":{"type":"integer"},"interval_ns":{"type":"integer"},"rate_hz":{"type":"integer"},"server":{"type":["string","null"]}},"required":["server","frames","rate_hz","interval_ns","cpu"],"type":"object"},
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
     BandDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"band":{"type":"string"},"blamed_a":{"type":"number"},"blamed_b":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseDifference"},"type":"array"}},"required":["band","a_ns","b_ns","blamed_a","blamed_b","causes"],"type":"object"},
@@ -2194,12 +2387,13 @@ export const STRUCTURE: JsonMap = {
     MemoryLock: {"properties":{"bytes":{"type":["integer","null"]},"locked":{"$ref":"#/$defs/LockedMemory"}},"required":["locked","bytes"],"type":"object"},
     MessageRecord: {"properties":{"clock":{"anyOf":[{"$ref":"#/$defs/ClockRecord"},{"type":"null"}]},"ends":{"items":{"$ref":"#/$defs/EndRecord"},"type":"array"},"flows":{"items":{"$ref":"#/$defs/FlowRecord"},"type":"array"},"size":{"type":"integer"},"transport":{"type":"string"}},"required":["transport","size","ends","flows","clock"],"type":"object"},
     MessageStages: {"properties":{"dispatch":{"type":"integer"},"receive":{"type":"integer"},"send":{"type":"integer"},"stack":{"type":"integer"},"wake_up":{"type":"integer"}},"required":["send","stack","wake_up","dispatch","receive"],"type":"object"},
+    MissesInWindow: {"properties":{"most_missed":{"type":"integer"},"periods":{"type":"integer"}},"required":["periods","most_missed"],"type":"object"},
     MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
     NoiseParameters: {"properties":{"cpus":{"type":"string"},"gap_over_ns":{"type":"integer"}},"required":["gap_over_ns","cpus"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
     PageAb: {"properties":{"a":{"$ref":"#/$defs/AbSideRecord"},"b":{"$ref":"#/$defs/AbSideRecord"},"caveats":{"items":{"$ref":"#/$defs/AbCaveat"},"type":"array"},"error":{"type":["string","null"]},"how":{"items":{"type":"string"},"type":"array"},"looks":{"items":{"$ref":"#/$defs/AbLook"},"type":"array"},"status":{"$ref":"#/$defs/AbStatus"}},"required":["status","a","b","how","looks","caveats","error"],"type":"object"},
-    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
+    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"responses":{"type":["string","null"]},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands","responses"],"type":"object"},
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
     PageCellRun: {"properties":{"column":{"type":"string"},"error":{"type":["string","null"]},"figures":{"items":{"$ref":"#/$defs/PageRunFigure"},"type":"array"},"gates":{"items":{"$ref":"#/$defs/PageGate"},"type":"array"},"missed":{"type":["integer","null"]},"page":{"type":["string","null"]},"path":{"type":["string","null"]},"repeat":{"type":"integer"},"row":{"type":"string"},"samples":{"type":"integer"},"status":{"$ref":"#/$defs/CellStatus"},"validity":{"anyOf":[{"$ref":"#/$defs/Validity"},{"type":"null"}]}},"required":["row","column","repeat","status","page","path","validity","samples","missed","figures","gates","error"],"type":"object"},
     PageComparison: {"properties":{"a":{"items":{"type":"integer"},"type":"array"},"a_name":{"type":"string"},"b":{"items":{"type":"integer"},"type":"array"},"b_name":{"type":"string"},"cause":{"type":"string"},"causes":{"items":{"$ref":"#/$defs/BandDifference"},"type":"array"},"described":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"facts":{"items":{"$ref":"#/$defs/FactDifference"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"judged":{"type":"boolean"},"remarks":{"items":{"type":"string"},"type":"array"},"sentence":{"type":"string"},"shift":{"items":{"$ref":"#/$defs/ShiftPoint"},"type":"array"},"shift_meaning":{"type":"string"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["a","b","a_name","b_name","verdict","judged","sentence","cause","figures","described","shift","shift_meaning","facts","causes","remarks"],"type":"object"},
@@ -2209,18 +2403,24 @@ export const STRUCTURE: JsonMap = {
     PageLateUse: {"properties":{"flame":{"$ref":"#/$defs/FlameGraph"},"peaks":{"type":"integer"}},"required":["peaks","flame"],"type":"object"},
     PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"kind":{"$ref":"#/$defs/MatrixKind"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"runs":{"items":{"$ref":"#/$defs/PageCellRun"},"type":"array"},"state":{"type":"string"},"suite":{"anyOf":[{"$ref":"#/$defs/PageSuite"},{"type":"null"}]},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["kind","state","title","headline","meanings","remarks","kernels","loads","config","failed","undone","runs","suite"],"type":"object"},
     PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},
-    PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
+    PagePeak: {"properties":{"at_ns":{"type":["integer","null"]},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":["number","null"]},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
     PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
     PagePlan: {"properties":{"answers":{"items":{"type":"string"},"type":"array"},"findings":{"items":{"$ref":"#/$defs/PageFinding"},"type":["array","null"]},"machine":{"type":"string"},"name":{"type":"string"}},"required":["name","machine","answers","findings"],"type":"object"},
     PageProfile: {"properties":{"contexts":{"items":{"prefixItems":[{"type":"string"},{"type":"number"}],"type":"array"},"type":"array"},"due":{"type":["integer","null"]},"event":{"type":"string"},"flame":{"$ref":"#/$defs/FlameGraph"},"hz":{"type":"integer"},"lost":{"type":"integer"},"other":{"type":"integer"},"samples":{"type":"integer"},"symbols":{"items":{"$ref":"#/$defs/SymbolShare"},"type":"array"},"tasks":{"items":{"$ref":"#/$defs/TaskNameShare"},"type":"array"},"tells_interrupts":{"type":"boolean"},"unit":{"type":"string"}},"required":["event","unit","hz","samples","due","lost","other","tells_interrupts","contexts","tasks","symbols","flame"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
-    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"cpu_use":{"$ref":"#/$defs/PageCpuUse"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"},"without_host":{"items":{"type":"string"},"type":"array"}},"required":["headline","line","without_host","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","tail","cpu_use"],"type":"object"},
+    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"cpu_use":{"$ref":"#/$defs/PageCpuUse"},"deadlines":{"items":{"$ref":"#/$defs/SeriesDeadline"},"type":"array"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"},"without_host":{"items":{"type":"string"},"type":"array"}},"required":["headline","line","without_host","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","deadlines","tail","cpu_use"],"type":"object"},
     PageRunFigure: {"properties":{"high_ns":{"type":["integer","null"]},"low_ns":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"},"value_ns":{"type":"integer"}},"required":["name","value_ns","low_ns","high_ns","uncertain"],"type":"object"},
     PageScheduled: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"}},"required":["curve","histogram"],"type":"object"},
     PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"},"scheduled":{"anyOf":[{"$ref":"#/$defs/PageScheduled"},{"type":"null"}]}},"required":["name","curve","histogram","scheduled","heat","points"],"type":"object"},
     PageStage: {"properties":{"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"}},"required":["name","histogram"],"type":"object"},
     PageSuite: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"parts":{"items":{"$ref":"#/$defs/PlanPart"},"type":"array"},"plans":{"items":{"$ref":"#/$defs/PagePlan"},"type":"array"}},"required":["plans","parts","causes"],"type":"object"},
     PageTimeline: {"properties":{"at":{"items":{"type":"integer"},"type":"array"},"cpu":{"items":{"type":"integer"},"type":"array"},"detail":{"items":{"type":"integer"},"type":"array"},"lane":{"items":{"type":"integer"},"type":"array"},"name":{"items":{"type":"integer"},"type":"array"},"ns":{"items":{"type":["integer","null"]},"type":"array"},"pid":{"items":{"type":"integer"},"type":"array"},"priority":{"items":{"type":"integer"},"type":"array"},"stack":{"items":{"type":"integer"},"type":"array"},"what":{"items":{"type":"integer"},"type":"array"}},"required":["at","ns","cpu","lane","what","name","pid","priority","detail","stack"],"type":"object"},
+    PageTrend: {"properties":{"events":{"items":{"$ref":"#/$defs/TrendEvent"},"type":"array"},"headline":{"type":"string"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"rows":{"items":{"$ref":"#/$defs/PageTrendRow"},"type":"array"},"title":{"type":"string"}},"required":["title","headline","meanings","remarks","events","rows"],"type":"object"},
+    PageTrendAlarm: {"properties":{"day":{"type":"integer"},"is_worse":{"type":"boolean"},"since":{"type":"integer"}},"required":["day","since","is_worse"],"type":"object"},
+    PageTrendChange: {"properties":{"after_ns":{"type":"integer"},"before_ns":{"type":"integer"},"cause":{"type":"string"},"day":{"type":"integer"},"kernel":{"type":"string"},"ratio":{"type":"number"}},"required":["day","before_ns","after_ns","ratio","kernel","cause"],"type":"object"},
+    PageTrendDays: {"properties":{"day":{"items":{"type":"integer"},"type":"array"},"kernel":{"items":{"type":"integer"},"type":"array"},"max_ns":{"items":{"type":["integer","null"]},"type":"array"},"p99_ns":{"items":{"type":["integer","null"]},"type":"array"},"runs":{"items":{"type":"integer"},"type":"array"},"usual_max_ns":{"items":{"type":["integer","null"]},"type":"array"}},"required":["day","kernel","runs","p99_ns","usual_max_ns","max_ns"],"type":"object"},
+    PageTrendFigure: {"properties":{"alarms":{"items":{"$ref":"#/$defs/PageTrendAlarm"},"type":"array"},"changes":{"items":{"$ref":"#/$defs/PageTrendChange"},"type":"array"},"is_too_short":{"type":"boolean"},"median_ns":{"type":["integer","null"]}},"required":["median_ns","is_too_short","changes","alarms"],"type":"object"},
+    PageTrendRow: {"properties":{"days":{"$ref":"#/$defs/PageTrendDays"},"kernels":{"items":{"type":"string"},"type":"array"},"machine":{"type":"string"},"measured":{"type":"string"},"p99":{"$ref":"#/$defs/PageTrendFigure"},"policy":{"type":"string"},"runs":{"type":"integer"},"series":{"type":"string"},"title":{"type":"string"},"usual_max":{"$ref":"#/$defs/PageTrendFigure"}},"required":["title","machine","measured","policy","series","runs","kernels","days","p99","usual_max"],"type":"object"},
     PartFigure: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/FigureRange"},{"type":"null"}]},"type":"array"},"change":{"anyOf":[{"$ref":"#/$defs/FigureChange"},{"type":"null"}]},"name":{"type":"string"},"row":{"type":"string"},"unit":{"type":"string"}},"required":["name","unit","row","cells","change"],"type":"object"},
     PingpongParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"foreign":{"type":"boolean"},"size":{"type":"integer"},"timeout_ns":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"}},"required":["transport","size","cpu","far_cpu","far_priority","to","foreign","timeout_ns"],"type":"object"},
     PlanPart: {"properties":{"figures":{"items":{"$ref":"#/$defs/PartFigure"},"type":"array"},"name":{"type":"string"},"rows":{"items":{"type":"string"},"type":"array"}},"required":["name","rows","figures"],"type":"object"},
@@ -2236,6 +2436,7 @@ export const STRUCTURE: JsonMap = {
     SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","wait","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
+    SeriesDeadline: {"properties":{"deadline_ns":{"type":"integer"},"longest_burst":{"type":["integer","null"]},"missed":{"type":"integer"},"periods":{"type":"integer"},"series":{"type":"string"},"share_met":{"type":"number"},"share_met_high":{"type":["number","null"]},"share_met_low":{"type":["number","null"]},"unseen":{"type":"integer"},"windows":{"items":{"$ref":"#/$defs/MissesInWindow"},"type":"array"},"worst_interval":{"anyOf":[{"$ref":"#/$defs/WorstInterval"},{"type":"null"}]}},"required":["series","deadline_ns","periods","missed","unseen","share_met","share_met_low","share_met_high","longest_burst","windows","worst_interval"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
     SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"thread_of":{"type":["string","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
     SeriesTail: {"properties":{"max_ns":{"type":"integer"},"model":{"anyOf":[{"$ref":"#/$defs/TailModel"},{"type":"null"}]},"name":{"type":"string"},"pieces":{"type":"string"},"rarer_than_s":{"type":"number"},"refusal":{"type":["string","null"]}},"required":["name","max_ns","rarer_than_s","pieces","model","refusal"],"type":"object"},
@@ -2256,12 +2457,14 @@ export const STRUCTURE: JsonMap = {
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
     TraceMode: {"enum":["auto","off","stages","peaks"]},
     TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"by":{"anyOf":[{"$ref":"#/$defs/TraceBy"},{"type":"null"}]},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"lost_on":{"items":{"$ref":"#/$defs/LostEvents"},"type":"array"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]},"why_not_bpf":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
+    TrendEvent: {"properties":{"cause":{"type":"string"},"day":{"type":"string"},"is_worse":{"type":"boolean"},"kernel":{"type":"string"},"lines":{"items":{"type":"string"},"type":"array"},"size":{"type":"number"},"title":{"type":"string"}},"required":["day","is_worse","title","lines","kernel","cause","size"],"type":"object"},
     Validity: {"enum":["valid","weakened","invalid"]},
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
     WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},
     WithoutHost: {"properties":{"counted_ns":{"type":["integer","null"]},"judged_over_ns":{"type":"integer"},"left_out":{"items":{"type":"string"},"type":"array"},"lost_events":{"type":"integer"},"missed_removed":{"type":"integer"},"not_moved":{"type":"integer"},"passed_over":{"type":"integer"},"removed_ns":{"type":"integer"},"samples":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesWithoutHost"},"type":"array"},"unmatched":{"type":"integer"}},"required":["samples","removed_ns","missed_removed","series","judged_over_ns","passed_over","unmatched","lost_events","not_moved","counted_ns","left_out"],"type":"object"},
+    WorstInterval: {"properties":{"missed":{"type":"integer"},"samples":{"type":"integer"},"start_s":{"type":"number"}},"required":["start_s","samples","missed"],"type":"object"},
   },
-  properties: {"ab":{"anyOf":[{"$ref":"#/$defs/PageAb"},{"type":"null"}]},"comparisons":{"items":{"$ref":"#/$defs/PageComparison"},"type":"array"},"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
-  required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","comparisons","matrix","ab"],
+  properties: {"ab":{"anyOf":[{"$ref":"#/$defs/PageAb"},{"type":"null"}]},"comparisons":{"items":{"$ref":"#/$defs/PageComparison"},"type":"array"},"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"trend":{"anyOf":[{"$ref":"#/$defs/PageTrend"},{"type":"null"}]},"words":{"$ref":"#/$defs/Vocabulary"}},
+  required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","comparisons","matrix","ab","trend"],
   type: "object",
 };

@@ -7,6 +7,10 @@ import type { FigureRecord, PageRun } from './model';
 import { Table, type Column } from './table';
 import { capital, count, threeDigits } from './units';
 
+/** So many are shown at first; of an attached program each name has some, and there are many. */
+const SHOWN = 60;
+const SHOWN_OF_NAMES = 12;
+
 /** Said below every table of figures. */
 export const WHAT_IS_BETTER = 'More is better in MB/s and of the cpu and deadlines of tasks, less in us and of lost time; of other figures neither.';
 
@@ -24,9 +28,10 @@ export function figureSection(context: Context): HTMLElement | null {
   if (rows.length === 0) return null;
   const [first, ...others] = [nameColumn, unitColumn];
   const columns = runs.length === 1 ? oneRun() : runs.map(runColumn);
-  const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns] });
+  const shown = runs.every((run) => run.record.attached) ? SHOWN_OF_NAMES : SHOWN;
+  const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns], shown, printed: shown });
   return h('section', { class: 'messages', 'aria-label': 'the figures' },
-    h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element),
+    h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element, table.more),
     h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. ', WHAT_IS_BETTER));
 }
 

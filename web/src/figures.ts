@@ -21,6 +21,9 @@ interface Row extends SeriesPair {
   half: Row | null;
 }
 
+/** From the expiry to the end of the work: it holds the latency, and is no part of it. */
+const RESPONSE = 'response';
+
 /** What lies between the two ends of each stage. */
 const STAGES: { [stage: string]: string } = {
   irq: 'From the programmed expiry to the entry of the timer interrupt',
@@ -28,6 +31,7 @@ const STAGES: { [stage: string]: string } = {
   handler: 'To the moment the thread was made runnable',
   dispatch: 'From runnable to switched in',
   user: 'From switched in to the clock read in user space',
+  [RESPONSE]: 'From the programmed expiry to the end of the work, per wake-up',
   'there-send': 'From before the call that sends to the moment the far end was made runnable: the call, the network stack and its softirq',
   'there-dispatch': 'From runnable to switched in, at the far end',
   'there-receive': 'From switched in to the moment the far end had the message',
@@ -49,6 +53,10 @@ const SHOWN = ['50', '99', '99.9', '99.99'];
 /** So many rows are printed: a run of 256 series is not to fill ten pages. */
 const PRINTED = 40;
 
+/** So many rows are seen at first, each with what stands below it, where there are some more than that. */
+const FOLD = 14;
+const SOME_MORE = 6;
+
 /** What a row shows in one of the two views. */
 interface Numbers {
   count: number;
@@ -60,7 +68,8 @@ interface Numbers {
 
 function numbers({ summary }: Row, view: View): Numbers | null {
   if (!summary) return null;
-  if (view === 'wake-up') return summary;
+  // A response is told per wake-up in both views: a missed period has no work.
+  if (view === 'wake-up' || summary.stage === RESPONSE) return summary;
   const { scheduled } = summary;
   // The earliest period is the earliest wake-up: the view only adds later ones behind a late one.
   return scheduled && { ...scheduled, min: null };
@@ -96,10 +105,11 @@ export function figures(context: Context): HTMLElement {
   const view = (): View => (context.counting.scheduled ? 'scheduled' : 'wake-up');
   let split = false;
   const rows = rowsOf(context);
+  const below = (row: Row): Row[] => [...(row.half ? [row.half] : []), ...row.stages.filter((own) => split || own.stage === RESPONSE)];
   const spec = () => ({
-    name: 'series', rows, printed: PRINTED, columns: columns(context, rows.flatMap((row) => [row, ...(row.half ? [row.half] : []), ...(split ? row.stages : [])]), view(), split),
+    name: 'series', rows, printed: PRINTED, fold: rows.length > FOLD + SOME_MORE ? FOLD : rows.length, columns: columns(context, rows.flatMap((row) => [row, ...below(row)]), view(), split),
     rowClass: (row: Row) => (row.stage ? 'stage' : context.selection.series === row.name ? 'chosen' : ''),
-    under: (row: Row) => [...(row.half ? [row.half] : []), ...(split ? row.stages : [])],
+    under: below,
   });
   const table = new Table(spec());
   const redraw = (): void => table.show(spec());
@@ -109,8 +119,8 @@ export function figures(context: Context): HTMLElement {
   const toggle = rows.some(({ summary }) => summary?.scheduled) ? viewToggle(context) : null;
   return h('section', { class: 'figures', 'aria-label': 'the series in figures' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Series'), toggle,
-      rows.some((row) => row.stages.length) ? stageToggle((chosen) => { split = chosen; redraw(); }) : null, h('span', { class: 'tools' }, table.copy)),
-    rows.length === 0 ? h('p', { class: 'muted' }, 'No series were recorded.') : table.element,
+      rows.some((row) => row.stages.some((own) => own.stage !== RESPONSE)) ? stageToggle((chosen) => { split = chosen; redraw(); }) : null, h('span', { class: 'tools' }, table.copy)),
+    rows.length === 0 ? h('p', { class: 'muted' }, 'No series were recorded.') : table.element, table.more,
     notes(rows));
 }
 

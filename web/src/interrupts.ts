@@ -15,20 +15,13 @@ const SOURCES_SHOWN = 15;
 export function interruptTable(run: PageRun, data: HTMLElement | null): HTMLElement {
   const all = cpusOf(run);
   const cpus = latest(run, all);
-  let rows = run.interrupts.slice(0, SOURCES_SHOWN);
-  const spec = () => ({ name: 'interrupts that moved', rows, columns: columns(run, cpus) });
-  const table = new Table<InterruptRow>(spec());
-  const hidden = run.interrupts.length - rows.length;
-  const more = h('button', { type: 'button', class: 'quiet' }, `${hidden} more that moved less`);
-  more.addEventListener('click', () => {
-    rows = run.interrupts;
-    table.show(spec());
-    more.remove();
+  const table = new Table<InterruptRow>({
+    name: 'interrupts that moved', rows: run.interrupts, columns: columns(run, cpus), shown: SOURCES_SHOWN,
   });
   const left = all.length - cpus.length;
   return h('div', {},
     h('div', { class: 'grid' }, table.element, h('span', { class: 'tools' }, table.copy, data)),
-    hidden > 0 ? more : null,
+    table.more,
     left > 0 ? h('p', { class: 'note' }, `The ${cpus.length} CPUs that were latest have a column; ${counted(left, 'more CPU')} in the data.`) : null);
 }
 

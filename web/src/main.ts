@@ -13,6 +13,7 @@ import { comparisonSection } from './comparison/section';
 import { cpuUseSection } from './cpu-use/section';
 import { makeContext, samplesOf, type Context } from './context';
 import { h, runMark } from './dom';
+import { deadlineSection } from './deadlines';
 import { figureSection } from './figure-table';
 import { figures } from './figures';
 import { head } from './head';
@@ -25,6 +26,8 @@ import { readPage } from './read';
 import { record } from './record';
 import { seriesSelect } from './selector';
 import { tailSection } from './tail';
+import { threadSection } from './threads';
+import { trendSections } from './trend/sections';
 import { instant } from './units';
 
 declare global {
@@ -50,7 +53,7 @@ function main(): void {
 function sections(page: Page): HTMLElement[] {
   return [
     ...newer(page),
-    ...(page.matrix ? matrixSections(page, page.matrix) : runSections(page)),
+    ...(page.trend ? trendSections(page.trend) : page.matrix ? matrixSections(page, page.matrix) : runSections(page)),
     h('footer', {}, `Made by tardy ${page.tardy_version}${page.made_at ? `, ${instant(page.made_at)}` : ''}. This page is one file and loads nothing.`),
   ];
 }
@@ -71,6 +74,8 @@ function body(context: Context): HTMLElement[] {
     h('div', { class: 'minute' }, causeLead(context), caveatSection(context.page.runs), percentilePanel(context).element,
       h('div', { class: 'tables' }, figures(context), figureSection(context), messageSection(context))),
     comparisonSection(context.page.comparisons, context.page.words.samples.many, (runs) => samplesOfAll(context, runs)),
+    deadlineSection(context),
+    threadSection(context),
     shape(context),
     tailSection(context),
     causeSection(context),

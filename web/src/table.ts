@@ -20,6 +20,8 @@ export interface Column<Row> {
   hint?: string;
   /** Said below the title, a line each. */
   under?: string[];
+  /** Seen only once all columns are asked for; always in a copy. */
+  extra?: boolean;
 }
 
 interface Order {
@@ -37,6 +39,10 @@ export interface TableSpec<Row> {
   under?: (row: Row) => Row[];
   /** Paper has so many rows, and says of how many. */
   printed?: number;
+  /** So many rows are seen at first; `more` has the others. */
+  shown?: number;
+  /** The same of rows with those right below theirs, on a screen alone: paper has what it has. */
+  fold?: number;
   /** What a click on a row does; a button in it does the same by keyboard. */
   press?: (row: Row) => void;
 }
@@ -45,6 +51,12 @@ export interface TableSpec<Row> {
 export class Table<Row> {
   readonly element: HTMLElement;
   readonly copy: HTMLButtonElement;
+  /** Shows the rows beyond the first; hidden where there are none, or all are shown. */
+  readonly more: HTMLButtonElement;
+  /** Shows the columns that are `extra`, and hides them again; hidden where there are none. */
+  readonly wider: HTMLButtonElement;
+  private unfolded = false;
+  private wide = false;
   private order: Order | null = null;
   private readonly table = h('table', {});
   private readonly cut = h('p', { class: 'cut on-paper' });
@@ -52,6 +64,17 @@ export class Table<Row> {
   constructor(private spec: TableSpec<Row>) {
     this.element = h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': spec.name }, this.table, this.cut);
     this.copy = copyButton(() => this.text(), 'copy', `the table ${spec.name}`);
+    this.more = h('button', { type: 'button', class: 'quiet' });
+    this.more.addEventListener('click', () => {
+      this.unfolded = true;
+      this.draw();
+      this.element.focus();
+    });
+    this.wider = h('button', { type: 'button', class: 'quiet' });
+    this.wider.addEventListener('click', () => {
+      this.wide = !this.wide;
+      this.draw();
+    });
     this.draw();
   }
 
@@ -61,15 +84,26 @@ export class Table<Row> {
   }
 
   draw(): void {
-    const { columns } = this.spec;
-    const rows = this.sorted();
+    const all = this.sorted();
+    const rows = this.unfolded ? all : all.slice(0, this.spec.shown ?? all.length);
+    const fold = this.unfolded ? rows.length : this.spec.fold ?? rows.length;
+    const left = this.spec.fold === undefined ? all.length - rows.length : Math.max(this.spec.rows.length - fold, 0);
+    this.more.hidden = this.unfolded || left === 0;
+    this.more.textContent = `${left} more`;
+    this.wider.hidden = !this.spec.columns.some((column) => column.extra);
+    this.wider.textContent = this.wide ? 'fewer columns' : 'all columns';
     const printed = this.spec.printed ?? rows.length;
     this.cut.textContent = rows.length > printed ? `The first ${printed} of ${rows.length} rows; the page on a screen has all.` : '';
     this.table.replaceChildren(
       h('caption', { class: 'vh' }, this.spec.name),
-      h('thead', {}, h('tr', {}, ...columns.map((column, index) => this.header(column, index)))),
-      h('tbody', {}, ...rows.map((row, place) => this.row(row, place >= printed))),
+      h('thead', {}, h('tr', {}, ...this.seen().map(([column, index]) => this.header(column, index)))),
+      h('tbody', {}, ...rows.map(([row, main], place) => this.row(row, [place >= printed ? 'off-paper' : '', main >= fold ? 'beyond' : '']))),
     );
+  }
+
+  /** The columns that are seen, with their numbers. */
+  private seen(): [Column<Row>, number][] {
+    return this.spec.columns.map((column, index): [Column<Row>, number] => [column, index]).filter(([column]) => this.wide || !column.extra);
   }
 
   private header(column: Column<Row>, index: number): HTMLElement {
@@ -95,13 +129,15 @@ export class Table<Row> {
     else if (this.order.down === first) this.order = { column: index, down: !first };
     else this.order = null;
     this.draw();
-    this.table.querySelectorAll<HTMLElement>('thead th')[index]?.querySelector('button')?.focus();
+    const place = this.seen().findIndex(([, own]) => own === index);
+    this.table.querySelectorAll<HTMLElement>('thead th')[place]?.querySelector('button')?.focus();
   }
 
-  private sorted(): Row[] {
+  /** Each row with the place of the one that it is or stands below. */
+  private sorted(): [Row, number][] {
     const { rows, under } = this.spec;
     const sorted = this.order ? this.inOrder(rows, this.order) : rows;
-    return under ? sorted.flatMap((row) => [row, ...under(row)]) : sorted;
+    return sorted.flatMap((row, place) => [row, ...(under?.(row) ?? [])].map((own): [Row, number] => [own, place]));
   }
 
   private inOrder(rows: Row[], order: Order): Row[] {
@@ -110,9 +146,9 @@ export class Table<Row> {
     return [...rows].sort((a, b) => compare(value(a), value(b), sign));
   }
 
-  /** `off` paper: a row that only a screen has. */
-  private row(row: Row, off: boolean): HTMLElement {
-    const cells = this.spec.columns.map((column, index) => {
+  /** Of a row that only a screen has, or only paper, the classes say so. */
+  private row(row: Row, classes: string[]): HTMLElement {
+    const cells = this.seen().map(([column], index) => {
       const doubt = column.doubt?.(row) ?? null;
       const tag = index === 0 ? 'th' : 'td';
       return h(tag, {
@@ -122,7 +158,7 @@ export class Table<Row> {
     });
     const { press } = this.spec;
     return h('tr', {
-      class: [this.spec.rowClass?.(row) ?? '', press ? 'can-press' : '', off ? 'off-paper' : ''].filter(Boolean).join(' '),
+      class: [this.spec.rowClass?.(row) ?? '', press ? 'can-press' : '', ...classes].filter(Boolean).join(' '),
       onclick: press ? () => press(row) : null,
     }, ...cells);
   }
@@ -130,7 +166,7 @@ export class Table<Row> {
   private text(): string {
     const columns = this.spec.columns.filter((column) => column.raw);
     return tsv([columns.map((column) => column.raw),
-      ...this.sorted().map((row) => columns.map((column) => String(column.value(row) ?? '')))]);
+      ...this.sorted().map(([row]) => columns.map((column) => String(column.value(row) ?? '')))]);
   }
 }
 

@@ -68,7 +68,9 @@ function peaks(next, cpus, seconds, worst) {
     const kind = KINDS[Math.floor(next() ** 2 * KINDS.length)];
     const rest = 2900;
     return {
-      t_s: Number((seconds * next()).toFixed(6)), at_ns: 81234567890123 + i, series: `cpu${cpu}`, cpu, latency_ns,
+      // Some are of a program that does not say when.
+      ...(i % 10 === 7 ? { t_s: null, at_ns: null } : { t_s: Number((seconds * next()).toFixed(6)), at_ns: 81234567890123 + i }),
+      series: `cpu${cpu}`, cpu, latency_ns,
       ways: [],
       stages: i % 9 === 4 ? null : { irq: latency_ns - 5000, softirq: i % 5 ? 0 : 1500, handler: i % 5 ? 2000 : 500, dispatch: 2200, user: 800 },
       blame: [
@@ -106,7 +108,7 @@ export function traced(next, run, seconds) {
     ...run,
     record: { ...record, series: [...record.series, ...stages], trace: { ...record.trace, found: 'peaks', why_not: null } },
     stages: stages.map((stage) => ({ name: stage.name, histogram: run.series[0].histogram.map(([bin, n]) => [Math.max(0, bin - 6), n]) })),
-    blame: { threshold_ns: 40000, lowest_threshold_ns: 30000, blamed: Math.round(count / 100), passed_over: 12, unmatched: 3, lost_events: 0, bands: bands(worst, count) },
+    blame: { threshold_ns: 40000, lowest_threshold_ns: 30000, blamed: Math.round(count / 100), passed_over: 12, unmatched: 3, lost_events: 0, bands: bands(worst, count), responses: null },
     peaks: peaks(next, record.series.length, seconds, worst),
   };
 }

@@ -1,6 +1,8 @@
 // Synthetic pages, made by code from a fixed seed: what the drawing must cope with, from a plain run
 // of 20 s to a day on 64 CPUs, a crash, nothing at all, and text that would like to be markup.
 
+import { attachedTo } from './attached.mjs';
+import { trend } from './trends.mjs';
 import { CAUSES, traced } from './causes.mjs';
 import { profiled } from './cpu-use.mjs';
 import { PACKETS, ROUND_TRIPS, pingpong, stream } from './messages.mjs';
@@ -222,7 +224,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, without_host: [], cpu_use: { profile: null, late: null, damage: '' }, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null,
+    runs: runs.map((run) => ({ ...UNSEEN, without_host: [], deadlines: [], cpu_use: { profile: null, late: null, damage: '' }, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null, trend: null,
   };
 }
 
@@ -478,6 +480,12 @@ function packets() {
   return { ...data, words: words(PACKETS), runs: data.runs.map(stream) };
 }
 
+/** A program of 500 threads, one of which has a hostile name. */
+function attached() {
+  const data = plain();
+  return { ...data, runs: data.runs.map((run) => attachedTo(run, 500, HOSTILE)) };
+}
+
 /** Two runs whose results are no latencies; one figure of the first has no value. */
 function measures() {
   const data = comparison();
@@ -504,7 +512,7 @@ function matrix() {
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
   return {
-    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null,
+    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null, trend: null,
     matrix: {
       kind: 'lab', state: '', runs: [], suite: null, title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],
@@ -619,4 +627,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, suite, ab, causes, alone, used, stalled, hostileCauses, trips, packets, measures };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, suite, ab, causes, alone, used, stalled, hostileCauses, trips, packets, measures, attached, trend: () => trend(matrix(), HOSTILE) };

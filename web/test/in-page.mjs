@@ -56,6 +56,20 @@ export function drawnAsData() {
       if (places.some((place) => place > scale.max || place < scale.min)) say(panel, 'a maximum is outside of the chart');
       curves.forEach((cell, at) => equal(panel, 'largest', Math.round(10 ** places[at]), cell.curve[cell.curve.length - 1][1]));
     },
+    trend(panel) {
+      const row = data.trend.rows.find((own) => `${own.title}, ${own.series}` === panel.spec.title);
+      const known = (values) => values.filter((ns) => ns !== null).length;
+      const drawn = (id) => seriesOf(panel).find((series) => series.id === id).getData().count();
+      equal(panel, 'days of p99', drawn('0/values'), known(row.days.p99_ns));
+      equal(panel, 'days of usual maxima', drawn('1/values'), known(row.days.usual_max_ns));
+      equal(panel, 'largest latencies', drawn('1/largest'), known(row.days.max_ns));
+      equal(panel, 'rows of data', panel.spec.csv().trim().split('\n').length - 1, row.days.day.length);
+      const scale = panel.chart.getOption().yAxis[1];
+      const highest = Math.log10(row.days.max_ns.reduce((a, b) => Math.max(a, b ?? 0), 0));
+      if (highest > scale.max || highest < scale.min) say(panel, 'the largest latency is outside of the chart');
+      const lines = panel.chart.getOption().series.find((series) => series.id === '0/crossings').markLine.data.length;
+      equal(panel, 'changes and alarms', lines, row.p99.changes.length + row.p99.alarms.length);
+    },
     machine(panel, run) {
       const lines = seriesOf(panel).filter((series) => series.type === 'series.line').length;
       if (lines === 0 && run.machine.t_s.length) say(panel, 'no lines');
@@ -130,6 +144,8 @@ export function reachable() {
   const reasons = [];
   const all = document.querySelectorAll('button:not([disabled]), a[href], select, input, summary, .plot, .scroll');
   for (const element of all) {
+    // Rows that are folded away are reached by the button that shows them.
+    if (element.closest('tr.beyond')?.offsetParent === null && element.closest('section').querySelector('button.quiet:not([hidden])')) continue;
     if (element.closest('[hidden]') || element.closest('details:not([open])') && element.tagName !== 'SUMMARY') continue;
     element.focus({ preventScroll: true });
     const name = `${element.tagName.toLowerCase()}.${element.className} "${(element.textContent ?? '').slice(0, 30)}"`;

@@ -2,12 +2,13 @@
 // record, saving data. Each gives reasons to fail; what a page does not have is not asked for.
 
 import { readFileSync } from 'node:fs';
+import { threadsUsed } from './attached.mjs';
 import { cpuUseUsed } from './cpu-use.mjs';
 import { peaksUsed, stagesUsed } from './peaks.mjs';
 
 export async function interactions(page) {
   const reasons = [];
-  for (const act of [zoomByDrag, keys, readout, sorting, choosing, views, filtering, saving, copying, peaksUsed, stagesUsed, cpuUseUsed]) {
+  for (const act of [zoomByDrag, keys, readout, sorting, choosing, views, filtering, saving, copying, peaksUsed, stagesUsed, cpuUseUsed, threadsUsed]) {
     const found = await act(page);
     reasons.push(...found.map((text) => `${act.name}: ${text}`));
   }

@@ -312,6 +312,22 @@ test('the page of a comparison in blocks begins with its answer, and has its fig
   assert.equal(await page.locator('.matrix a[href^="ab.pages/"]').count(), 6);
 });
 
+test('the page of trends begins with what changed, and draws the rows that changed first', async () => {
+  const [path] = makePages(folder, ['trend']);
+  const { page } = tab;
+  await tab.load(path);
+  const events = await page.evaluate(() => [...document.querySelectorAll('.trend-events li')].map((item) => item.textContent));
+  assert.equal(events.length, 3);
+  assert.match(events[1], /2027-01-02better.*cpu2: p99 52.5 us -> 36.8 us.*the kernel changed there.*share of late time/s);
+  const titles = await page.evaluate(() => window.tardyCharts.map((panel) => panel.spec.title));
+  assert.deepEqual(titles.slice(0, 2).map((title) => title.split(', ').pop()), ['cpu1', 'cpu2']);
+  assert.equal(titles.length, 6);
+  const rows = await cells(page, '[aria-label="rows"]');
+  assert.deepEqual(rows.map((own) => own[own.length - 1]), ['0', '1', '1', '0', '0', 'too few days']);
+  const notes = await page.evaluate(() => document.querySelector('.trends').textContent);
+  for (const said of ['6.12 since 2026-09-04, 6.13 since 2026-12-03', 'They take turns', 'medians between changes', '2026-12-03: p99 52.5 us \u2192 73.5 us (x 1.40); the kernel changed there']) assert.ok(notes.includes(said), `${said}: ${notes}`);
+});
+
 /** A module of the page's sources. */
 async function built(name) {
   const outfile = `${folder}/${name.replace('.ts', '.mjs')}`;
@@ -328,7 +344,7 @@ test('each field that the program writes is one that the page misses', async () 
   const { STRUCTURE } = await built('data.ts');
   // Two of many alike are enough to try.
   const short = (_, value) => (Array.isArray(value) ? value.slice(0, 2) : value);
-  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan', 'suite', 'ab'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
+  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan', 'suite', 'ab', 'trend'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
   let tried = 0;
   const without = (data, value) => {
     if (value === null || typeof value !== 'object') return;

@@ -260,11 +260,11 @@ fn no_machine(document: &Document, is_here: bool) -> Option<String> {
 }
 
 fn kept(peak: &KeptPeak, document: &Document) -> KeptSample {
-    let since_ns = peak.at_ns.saturating_sub(document.start_monotonic_ns);
+    let since = |at_ns: i64| at_ns.saturating_sub(document.start_monotonic_ns) as f64 / 1e9;
     let kind = peak.main.as_ref().map(|main| crate::report::causes::words::head(main.cause));
     KeptSample {
         series: peak.series.clone(),
-        at_s: since_ns as f64 / 1e9,
+        at_s: peak.at_ns.map(since),
         latency_ns: peak.latency_ns,
         kind: kind.unwrap_or_default().into(),
         cause: peak

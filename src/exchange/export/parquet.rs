@@ -41,6 +41,8 @@ const HISTOGRAMS: &str = "message histograms {
     required int64 above;
     required int64 min_ns;
     required int64 max_ns;
+    required int64 merge_key;
+    required int64 bucket;
 }";
 
 const SAMPLES: &str = "message samples {
@@ -87,6 +89,8 @@ struct HistogramRows {
     kinds: [Vec<ByteArray>; 4],
     /// Start, length, samples, early, above, smallest and largest.
     totals: [Vec<i64>; 7],
+    /// What may be added to each other, and the place of the bucket within its series.
+    keys: [Vec<i64>; 2],
 }
 
 fn texts(group: &mut Group<'_, '_>, columns: &[Vec<ByteArray>]) -> Result<(), ParquetError> {
@@ -107,11 +111,13 @@ impl HistogramRows {
         let bytes = |texts: [&str; 4]| texts.map(ByteArray::from);
         let names = bytes([row.host, row.kernel, row.run, row.series]);
         let kinds = bytes([row.verdict, row.cpu_model, row.probe, &row.load]);
-        for bucket in run.buckets(number) {
+        let merge_key = row.merge_key();
+        for (bucket, place) in run.buckets(number).into_iter().zip(0..) {
             push(&mut self.names, &names);
             push(&mut self.bucket, &[bucket.low_ns, bucket.high_ns, bucket.count].map(whole));
             push(&mut self.kinds, &kinds);
             push(&mut self.totals, &row.totals());
+            push(&mut self.keys, &[merge_key, place]);
         }
     }
 
@@ -127,6 +133,7 @@ impl HistogramRows {
         numbers(&mut group, &self.bucket)?;
         texts(&mut group, &self.kinds)?;
         numbers(&mut group, &self.totals)?;
+        numbers(&mut group, &self.keys)?;
         group.close()?;
         *self = Self::default();
         Ok(())
@@ -205,6 +212,8 @@ impl SampleRows {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use parquet::{
         file::reader::{FileReader as _, SerializedFileReader},
         record::RowAccessor as _,
@@ -220,15 +229,23 @@ mod tests {
         write_histograms(&mut [measured(), measured()].into_iter().map(Ok), &mut file).unwrap();
         let file = SerializedFileReader::new(file).unwrap();
         let mut counted = 0;
+        let (mut last, mut keys) = ((String::new(), 0), BTreeMap::new());
         for row in file.get_row_iter(None).unwrap() {
             let row = row.unwrap();
             assert!(row.get_long(4).unwrap() <= row.get_long(5).unwrap());
             assert_eq!(row.get_string(2).unwrap(), &runs[0].document.id);
             assert_eq!(row.get_string(7).unwrap(), runs[0].document.validity.as_str());
             counted += row.get_long(6).unwrap();
+            let (series, place) = (row.get_string(3).unwrap(), row.get_long(19).unwrap());
+            // Each series begins at 0 again, and has a number of its own to be merged by.
+            assert_eq!(place, if series == &last.0 { last.1 + 1 } else { 0 });
+            last = (series.clone(), place);
+            keys.entry(series.clone()).or_insert(row.get_long(18).unwrap());
+            assert_eq!(keys[series], row.get_long(18).unwrap());
         }
         let series = 0..runs[0].document.series.len();
         let expected: u64 = series.flat_map(|at| runs[0].buckets(at)).map(|own| own.count).sum();
         assert_eq!(counted, 2 * whole(expected));
+        assert_eq!(keys.values().collect::<BTreeSet<_>>().len(), keys.len());
     }
 }

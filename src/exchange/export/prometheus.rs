@@ -1,7 +1,8 @@
 //! The text format of Prometheus (prometheus.io/docs/instrumenting/exposition_formats), as the
 //! textfile collector of node_exporter takes it, and OpenMetrics 1.0. No time stamps: the collector
 //! refuses them. The histogram is that of one finished run, and not a counter that grows: where the
-//! next run takes its place, its counts begin anew.
+//! next run takes its place, its counts begin anew. Of a series without a distribution there are
+//! gauges alone: in a histogram all its samples would be too large for every bound.
 
 use std::{fmt::Write as _, io};
 
@@ -43,7 +44,9 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
     };
     head(&mut out, "tardy_latency_seconds", "histogram", "Latencies of the run.");
     for run in runs {
-        run.wakeups().for_each(|(number, series)| histogram(&mut out, run, number, series));
+        run.wakeups()
+            .filter(|(_, series)| series.is_distributed())
+            .for_each(|(number, series)| histogram(&mut out, run, number, series));
     }
     for (name, help, value) in GAUGES {
         head(&mut out, name, "gauge", help);
@@ -67,7 +70,14 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
 type SeriesGauge = (&'static str, &'static str, fn(&SeriesSummary) -> Option<f64>);
 type RunGauge = (&'static str, &'static str, fn(&CountedRun) -> f64);
 
-const GAUGES: [SeriesGauge; 3] = [
+const GAUGES: [SeriesGauge; 6] = [
+    ("tardy_samples", "Latencies of the run.", |series| Some(series.count as f64)),
+    ("tardy_latency_min_seconds", "The smallest latency of the run.", |series| {
+        Some(seconds(series.min?))
+    }),
+    ("tardy_latency_mean_seconds", "The mean latency of the run.", |series| {
+        Some(seconds(series.mean?))
+    }),
     ("tardy_latency_max_seconds", "The largest latency of the run.", |series| {
         Some(seconds(series.max?))
     }),
@@ -165,6 +175,27 @@ mod tests {
         assert!(
             plain.into_iter().all(|line| line.rsplit_once("} ").unwrap().1.parse::<f64>().is_ok())
         );
+    }
+
+    #[test]
+    fn without_a_distribution_there_is_no_histogram() {
+        let mut run = measured();
+        let whole = run.document.series.iter_mut().find(|series| !series.is_stage()).unwrap();
+        whole.above = whole.count;
+        let own = format!("series=\"{}\"", whole.name);
+        let (count, mean) = (whole.count, seconds(whole.mean.unwrap()));
+        let runs = [run];
+        for written in [text(write(&runs)), text(write_open(&runs))] {
+            let lines: Vec<&str> = written.lines().filter(|line| line.contains(&own)).collect();
+            assert!(!lines.iter().any(|line| line.contains("tardy_latency_seconds_")), "{lines:?}");
+            for (name, value) in
+                [("tardy_samples", count as f64), ("tardy_latency_mean_seconds", mean)]
+            {
+                let of = |line: &&&str| line.starts_with(&format!("{name}{{"));
+                let line = lines.iter().find(of).unwrap();
+                assert_eq!(line.rsplit(' ').next().unwrap().parse(), Ok(value), "{line}");
+            }
+        }
     }
 
     #[test]

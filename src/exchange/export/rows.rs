@@ -1,6 +1,8 @@
 //! What a row of a histogram says of its run and its series, besides its bucket: the same in
 //! Parquet, in CSV and in what is merged.
 
+use sha2::{Digest as _, Sha256};
+
 use crate::run::{Document, SeriesSummary};
 
 /// A run and a series of it, as each row of its buckets repeats them.
@@ -45,6 +47,21 @@ impl<'a> HistogramRow<'a> {
             duration_ns: document.duration_ns,
             summary: series,
         }
+    }
+
+    /// One number for what is merged: the same for all histograms of one kernel, CPU model,
+    /// verdict, probe, load and series, on every machine and in every version. An engine groups
+    /// rows by a number many times as fast as by six texts. 63 bits of SHA-256: of 10^5 kinds two
+    /// are the same with a probability of 5e-10.
+    pub(super) fn merge_key(&self) -> i64 {
+        let mut hash = Sha256::new();
+        let load = self.load.as_str();
+        for text in [self.kernel, self.cpu_model, self.verdict, self.probe, load, self.series] {
+            hash.update(text);
+            hash.update([0]);
+        }
+        let first = hash.finalize().iter().take(8).fold(0, |all, byte| all << 8 | i64::from(*byte));
+        first & i64::MAX
     }
 
     /// Start, length, samples, early, above, smallest and largest. A row exists only where there is

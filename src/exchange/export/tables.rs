@@ -22,16 +22,17 @@ pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
                 "duration_ns",
                 "samples",
             ])
-            .chain(&["early", "above", "min_ns", "max_ns"]),
+            .chain(&["early", "above", "min_ns", "max_ns", "merge_key", "bucket"]),
     )?;
     for run in runs {
         for (number, series) in run.document.series.iter().enumerate() {
             let row = HistogramRow::of(&run.document, series);
             let names = (row.host, row.kernel, row.run, row.series);
             let kinds = (row.verdict, row.cpu_model, row.probe, &row.load);
-            for bucket in run.buckets(number) {
+            let merge_key = row.merge_key();
+            for (place, bucket) in run.buckets(number).into_iter().enumerate() {
                 let bucket = (bucket.low_ns, bucket.high_ns, bucket.count);
-                csv.serialize((names, bucket, kinds, row.totals()))?;
+                csv.serialize((names, bucket, kinds, row.totals(), merge_key, place))?;
             }
         }
     }

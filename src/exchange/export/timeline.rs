@@ -93,6 +93,12 @@ impl TraceTimeline {
                 "{name} kept no late samples whole; measure with --trace peaks, which needs root"
             ));
         }
+        if recording.is_none() && peaks.iter().all(|peak| peak.at_ns.is_none()) {
+            return Err(format!(
+                "the file of {name} does not say when its late samples were, so that they have no \
+                 place in time; `tardy why` shows them"
+            ));
+        }
         let mut drawing = Drawing::default();
         drawing.peaks(&peaks);
         drawing.recording(&recording.unwrap_or_default());
@@ -119,9 +125,10 @@ struct Drawing {
 
 impl Drawing {
     fn peaks(&mut self, peaks: &[Peak]) {
-        for peak in peaks {
-            self.late(peak);
-            peak.timeline.iter().for_each(|moment| self.moment(peak.at_ns, moment));
+        // What has no time has no place on a track.
+        for (at_ns, peak) in peaks.iter().filter_map(|peak| Some((peak.at_ns?, peak))) {
+            self.late(at_ns, peak);
+            peak.timeline.iter().for_each(|moment| self.moment(at_ns, moment));
         }
     }
 
@@ -134,7 +141,7 @@ impl Drawing {
     }
 
     /// The sample itself, and within it its stages.
-    fn late(&mut self, peak: &Peak) {
+    fn late(&mut self, at_ns: i64, peak: &Peak) {
         let place = (TrackGroup::Late, (0, peak.series.clone()));
         let mut details = vec![("cpu".to_owned(), peak.cpu.to_string())];
         details.extend(peak.tid.map(|tid| ("thread".to_owned(), tid.to_string())));
@@ -152,8 +159,8 @@ impl Drawing {
             details,
         };
         let name = format!("{} late", Nanos(peak.latency_ns));
-        self.put(place.clone(), whole(peak.at_ns, peak.latency_ns, name, details));
-        let mut from_ns = peak.at_ns;
+        self.put(place.clone(), whole(at_ns, peak.latency_ns, name, details));
+        let mut from_ns = at_ns;
         for (name, ns) in stages(peak) {
             if ns > 0 {
                 self.put(place.clone(), whole(from_ns, ns, name, Vec::new()));
@@ -323,7 +330,7 @@ pub(super) mod tests {
         let stages =
             StagesOf { irq: latency_ns - 300, dispatch: 200, user: 100, ..StagesOf::default() };
         Peak {
-            at_ns,
+            at_ns: Some(at_ns),
             series: "cpu1".into(),
             tid: None,
             cpu: 1,

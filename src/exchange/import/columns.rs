@@ -6,7 +6,13 @@ use super::{
     source::{ImportError, Source},
     times::{decimal, seconds_ns},
 };
-use crate::{plain::cut, run::ImportCaveat};
+use crate::{
+    plain::cut,
+    run::{ImportCaveat, series_name::name_of_task},
+};
+
+/// Bytes of the name of a series.
+const MOST_NAME: usize = 100;
 
 /// Which column is what, by its name in the first line, or by its number from 1 on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,8 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     let mut places: Option<(Places, char)> = None;
     let mut before = String::new();
     while let Some((number, line)) = source.text()? {
-        if line.trim().is_empty() || line.starts_with('#') {
+        // Behind the header, a name may begin so.
+        if line.trim().is_empty() || (places.is_none() && line.starts_with('#')) {
             continue;
         }
         let (places, mark) = match &places {
@@ -65,7 +72,13 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
         }
         let fields = split(&line, mark);
         let read = sample(&fields, places, unit, &mut sheet);
-        read.map_err(|what| ImportError { line: Some(number), ..what })?;
+        read.map_err(|what| match line.starts_with('#') {
+            true => ImportError::at(
+                number,
+                format!("{what}; a line that begins with # is a comment only before the header"),
+            ),
+            false => ImportError { line: Some(number), ..what },
+        })?;
     }
     if options.unit.is_none() {
         sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
@@ -86,12 +99,20 @@ fn sample(
         ImportError::new(format!("\"{}\" is no latency: a number was expected", cut(latency, 40)))
     })?;
     let name = places.series.map_or("all", field);
-    let cpu = name.strip_prefix("cpu").unwrap_or(name).parse::<u32>().ok();
+    let cpu = name.strip_prefix("cpu").unwrap_or(name);
+    let is_number = cpu.bytes().all(|byte| byte.is_ascii_digit());
+    let cpu = cpu.parse::<u32>().ok().filter(|_| is_number);
     let number = match cpu {
         Some(cpu) if places.series.is_some() => sheet.series(&format!("cpu{cpu}"), Some(cpu))?,
         _ if name.is_empty() => return Err(ImportError::new("the name of its series is empty")),
+        // Two that were cut might become one.
+        _ if name.len() > MOST_NAME => {
+            let name = cut(name, 40);
+            let what = format!("the name of a series \"{name}\" is over {MOST_NAME} bytes long");
+            return Err(ImportError::new(what));
+        }
         // By a slash runs of tardy name parts of a series.
-        _ => sheet.series(&cut(name, 100).replace('/', "_"), None)?,
+        _ => sheet.series(&name_of_task(name.as_bytes()), None)?,
     };
     let Some(at) = places.time else {
         sheet.add(number, latency_ns, 1);
@@ -168,6 +189,20 @@ mod tests {
         let alone = read("4\n5\n", "1", None, None).unwrap();
         assert_eq!(series(&alone), [("all", 2, 4_000, 5_000)]);
         assert_eq!(alone.times_ns(), None);
+    }
+
+    #[test]
+    fn names_that_differ_are_series_that_differ() {
+        let table = "name,late\na/b,5\na_b,6\na%2Fb,7\n#x,8\n+1,9\ncpu1,10\n";
+        let sheet = read(table, "late", None, Some("name")).unwrap();
+        let names: Vec<&str> = series(&sheet).into_iter().map(|own| own.0).collect();
+        assert_eq!(names, ["a%2Fb", "a_b", "a%252Fb", "#x", "+1", "cpu1"]);
+        let long = "n".repeat(101);
+        let error = read(&format!("name,late\n{long},5\n"), "late", None, Some("name"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("line 2: ") && error.contains("100 bytes"), "{error}");
+        let error = read("late\n5\n# end\n", "late", None, None).unwrap_err().to_string();
+        assert!(error.starts_with("line 3: ") && error.contains("before the header"), "{error}");
     }
 
     #[test]

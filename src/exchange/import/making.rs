@@ -10,7 +10,8 @@ use super::{sampled, sheet::Sheet};
 use crate::run::{
     CaveatKind, Document, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin, OtherProbe,
     ProbeRecord, Provenance, RunParameters, RunWriter, SCHEMA_VERSION, SetupRecord, Status,
-    TraceRecord, UNKNOWN_LOAD, caveat, hlog::IntervalSpan, probes::SAME_AS, summary::summarize,
+    TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure, hlog::IntervalSpan, names,
+    probes::SAME_AS, summary::summarize,
 };
 
 /// What a run is called and where it goes.
@@ -49,6 +50,14 @@ fn fill(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> Result<()
         one_interval(writer, sheet, document)?;
     } else {
         sheet.intervals.read(|interval| writer.append_intervals(&[interval]))?;
+    }
+    let mut lines = Vec::new();
+    for peak in &sheet.peaks {
+        serde_json::to_writer(&mut lines, peak)?;
+        lines.push(b'\n');
+    }
+    if !lines.is_empty() {
+        writer.append(names::PEAKS, &lines)?;
     }
     writer.sync().map_err(|unsynced| unsynced.error)?;
     Ok(())
@@ -116,7 +125,7 @@ fn document(sheet: &Sheet, run: &ImportedRun<'_>) -> Document {
         messages: None,
         attached: None,
         series: series.collect(),
-        figures: Vec::new(),
+        figures: sheet.figures.iter().map(|(head, own)| summarize_figure(head, own)).collect(),
         without_host: None,
     }
 }
@@ -149,6 +158,7 @@ fn parameters(sheet: &Sheet, run: &ImportedRun<'_>) -> Map<String, Value> {
 /// What a run has and the file does not say.
 fn missing(sheet: &Sheet) -> Option<ImportCaveat> {
     let facts = &sheet.facts;
+    let has_timeless = sheet.peaks.iter().any(|peak| peak.at_ns.is_none());
     let is_wakeup = sheet.same_as == Some("timer");
     let all = [
         (sheet.started_at.is_none(), "when it began (the time of the file is taken)"),
@@ -157,6 +167,7 @@ fn missing(sheet: &Sheet) -> Option<ImportCaveat> {
         (facts.kernel.is_empty(), "the kernel"),
         (true, "what ran beside it"),
         (true, "idle states, frequency and policy"),
+        (has_timeless, "when its late samples were"),
         (is_wakeup, "how many periods were missed"),
     ];
     let facts = all.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what);

@@ -7,21 +7,33 @@
 mod columns;
 mod cyclictest;
 mod cyclictest_stream;
+mod hackbench;
 mod hdr_counts;
 mod hdr_log;
 mod hgrm;
+mod interbench;
 mod jitterdebugger;
+mod lmbench;
+mod lmbench_table;
 mod making;
 mod oslat;
+mod perf_script;
+mod perf_tasks;
+mod perf_timehist;
 mod rt_tests_json;
 mod rteval;
 mod rtla;
+mod rtla_analysis;
+mod rtla_blame;
+mod rtla_top;
 mod sampled;
 mod sheet;
 mod sockperf;
 mod source;
 mod spools;
 mod times;
+mod wult;
+mod wult_info;
 mod xenomai;
 #[cfg(test)]
 pub(super) mod tests;
@@ -32,6 +44,7 @@ pub use columns::ColumnMap;
 pub(crate) use making::{ImportedRun, make};
 pub use sheet::{LatencyUnit, Sheet};
 pub use source::ImportError;
+pub(crate) use wult_info::MOST_INFO;
 
 use source::Source;
 
@@ -42,6 +55,8 @@ pub struct ImportOptions {
     pub unit: Option<LatencyUnit>,
     /// Which column is what, of CSV.
     pub columns: Option<ColumnMap>,
+    /// The text of the `info.yml` beside it, of wult and ndl.
+    pub info: Option<String>,
 }
 
 /// A format that runs are read from.
@@ -83,6 +98,18 @@ pub const FORMATS: &[ImportFormat] = &[
         read: rtla::read,
     },
     ImportFormat {
+        name: "rtla-top",
+        help: "Tables of rtla timerlat top and rtla osnoise top",
+        is_it: rtla_top::is_it,
+        read: rtla_top::read,
+    },
+    ImportFormat {
+        name: "rtla-analysis",
+        help: "The auto-analysis of rtla timerlat (-a, --aa-only) without a table",
+        is_it: rtla_analysis::is_it,
+        read: rtla_analysis::read,
+    },
+    ImportFormat {
         name: "rteval",
         help: "The summary.xml of rteval",
         is_it: rteval::is_it,
@@ -112,6 +139,42 @@ pub const FORMATS: &[ImportFormat] = &[
         help: "Samples of jitterdebugger, as jittersamples prints them",
         is_it: jitterdebugger::is_samples,
         read: jitterdebugger::read_samples,
+    },
+    ImportFormat {
+        name: "perf-timehist",
+        help: "Table of perf sched timehist",
+        is_it: perf_timehist::is_it,
+        read: perf_timehist::read,
+    },
+    ImportFormat {
+        name: "perf-script",
+        help: "Wake-ups and switches of perf sched script and perf script",
+        is_it: perf_script::is_it,
+        read: perf_script::read,
+    },
+    ImportFormat {
+        name: "hackbench",
+        help: "Times of hackbench",
+        is_it: hackbench::is_it,
+        read: hackbench::read,
+    },
+    ImportFormat {
+        name: "interbench",
+        help: "Tables of interbench",
+        is_it: interbench::is_it,
+        read: interbench::read,
+    },
+    ImportFormat {
+        name: "lmbench",
+        help: "Results of lmbench, or the output of its programs",
+        is_it: lmbench::is_it,
+        read: lmbench::read,
+    },
+    ImportFormat {
+        name: "wult",
+        help: "A result of wult or ndl: datapoints.csv with info.yml beside it",
+        is_it: wult::is_it,
+        read: wult::read,
     },
     ImportFormat {
         name: "cyclictest",

@@ -14,10 +14,12 @@
 //! ```
 //!
 //! Which columns there are depends on its options, so that the heading decides. What is beyond the
-//! last row is counted in `over:`. The blocks of sums behind it (`ALL:`) are not read.
+//! last row is counted in `over:`. The blocks of sums behind it (`ALL:`) are not read; what its
+//! auto-analysis says behind them is.
 
 use super::{
     ImportOptions,
+    rtla_analysis::{Analyses, Table},
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
@@ -39,7 +41,9 @@ pub(super) fn is_it(head: &str) -> bool {
 struct Found {
     /// The number of the series of each column.
     columns: Vec<usize>,
-    unit_ns: i64,
+    unit: LatencyUnit,
+    /// Whether the whole latencies are those of threads, or of their return to user space.
+    has_threads: bool,
     last: i64,
     step: i64,
     rows: u64,
@@ -55,8 +59,12 @@ pub(super) fn read(
     _options: &ImportOptions,
 ) -> Result<Sheet, ImportError> {
     let mut sheet = Sheet::new("rtla timerlat", Some("timer"));
-    let mut found = Found { unit_ns: 1_000, ..Found::default() };
+    let mut found = Found::default();
+    let mut analyses = Analyses::default();
     while let Some((number, line)) = source.text()? {
+        if analyses.take(number, &line)? {
+            continue;
+        }
         let taken = found.take(&line, &mut sheet);
         taken.map_err(|error| ImportError { line: Some(number), ..error })?;
     }
@@ -68,12 +76,17 @@ pub(super) fn read(
     }
     for (column, series) in found.columns.iter().enumerate() {
         let of = |values: &[u64]| values.get(column).copied().unwrap_or(0);
-        let from = found.last.saturating_add(found.step.max(1)).saturating_mul(found.unit_ns);
-        let max = i64::try_from(of(&found.max)).unwrap_or(i64::MAX).saturating_mul(found.unit_ns);
+        let from = found.last.saturating_add(found.step.max(1)).saturating_mul(found.unit.ns());
+        let max = i64::try_from(of(&found.max)).unwrap_or(i64::MAX).saturating_mul(found.unit.ns());
         sheet.hidden(*series, of(&found.over), from, max);
         sheet.check_count(*series, of(&found.counts));
     }
-    let step_ns = found.step.max(1).saturating_mul(found.unit_ns);
+    let table = match found.has_threads {
+        true => Table::OfThreads(found.unit),
+        false => Table::OfInterrupts(found.unit),
+    };
+    analyses.add_to(&mut sheet, table)?;
+    let step_ns = found.step.max(1).saturating_mul(found.unit.ns());
     sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns, down: true });
     Ok(sheet)
 }
@@ -130,7 +143,7 @@ impl Found {
             sheet.same_as = Some("noise");
         }
         if comment.contains("nanoseconds") {
-            self.unit_ns = LatencyUnit::Nanoseconds.ns();
+            self.unit = LatencyUnit::Nanoseconds;
         }
         if let Some((_, text)) = comment.split_once("Duration:") {
             sheet.duration_ns = duration_ns(text);
@@ -144,6 +157,7 @@ impl Found {
     ) -> Result<(), ImportError> {
         let has_user = words.clone().any(|word| word.starts_with("Usr-"));
         let has_thread = words.clone().any(|word| word.starts_with("Thr-"));
+        self.has_threads = has_thread || has_user;
         for word in words.take(MOST_COLUMNS) {
             let cpu = word.split_once('-').and_then(|(kind, cpu)| Some((kind, cpu.parse().ok()?)));
             let (kind, cpu): (&str, u32) = cpu.ok_or_else(|| {
@@ -176,14 +190,14 @@ impl Found {
         (self.last, self.rows) = (bin, self.rows + 1);
         for (column, count) in numbers.iter().enumerate() {
             if let Some(series) = self.columns.get(column) {
-                sheet.add(*series, bin.saturating_mul(self.unit_ns), *count);
+                sheet.add(*series, bin.saturating_mul(self.unit.ns()), *count);
             }
         }
     }
 }
 
 /// `0 00:10:00`, days and the rest.
-fn duration_ns(text: &str) -> Option<u64> {
+pub(super) fn duration_ns(text: &str) -> Option<u64> {
     let (days, rest) = text.trim().split_once(' ')?;
     let mut seconds: u64 = days.trim().parse().ok()?;
     for (part, factor) in rest.trim().split(':').zip([24, 60, 60]) {

@@ -11,18 +11,23 @@ use super::{
     spools::{IntervalSpool, SampleSpool},
 };
 use crate::run::{
-    Facts, ImportCaveat, IntervalOf, SeriesHead, counts::SeriesCounts, hlog, hlog::IntervalSpan,
+    Facts, FigureHead, ImportCaveat, IntervalOf, SeriesHead, counts::SeriesCounts, hlog,
+    hlog::IntervalSpan, peaks::Peak, series_name::name_of_series,
 };
 
 /// Series of one file.
 const MOST_SERIES: usize = 8_192;
 
+/// Values of one figure.
+const MOST_VALUES: usize = 1_000_000;
+
 /// A unit of latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LatencyUnit {
     /// 1 ns.
     Nanoseconds,
     /// 1,000 ns.
+    #[default]
     Microseconds,
     /// 1,000,000 ns.
     Milliseconds,
@@ -72,7 +77,11 @@ pub struct Sheet {
     pub(super) started_at: Option<Timestamp>,
     pub(super) duration_ns: Option<u64>,
     pub(super) series: Vec<SheetSeries>,
+    /// Results that are no latencies, with the values of each.
+    pub(super) figures: Vec<(FigureHead, Vec<f64>)>,
     pub(super) caveats: Vec<ImportCaveat>,
+    /// Late samples of which the file says why they were late.
+    pub(super) peaks: Vec<Peak>,
     counts: SeriesCounts,
     pub(super) intervals: IntervalSpool,
     pub(super) samples: SampleSpool,
@@ -91,22 +100,26 @@ impl Sheet {
             started_at: None,
             duration_ns: None,
             series: Vec::new(),
+            figures: Vec::new(),
             caveats: Vec::new(),
+            peaks: Vec::new(),
             counts: SeriesCounts::new(0),
             intervals: IntervalSpool::default(),
             samples: SampleSpool::default(),
         }
     }
 
-    /// The number of the series of this name, which is made where it is new.
+    /// The number of the series of this name, which is made where it is new. What would separate
+    /// fields in the log of a run is escaped.
     pub(super) fn series(&mut self, name: &str, cpu: Option<u32>) -> Result<usize, ImportError> {
+        let name = name_of_series(name);
         if let Some(at) = self.series.iter().position(|series| series.head.name == name) {
             return Ok(at);
         }
         if self.series.len() >= MOST_SERIES {
             return Err(ImportError::new(format!("it has more than {MOST_SERIES} series")));
         }
-        let head = SeriesHead { name: name.into(), cpu, period_ns: None };
+        let head = SeriesHead { name, cpu, period_ns: None };
         self.series.push(SheetSeries { head, totals: Totals::NONE });
         Ok(self.counts.push())
     }
@@ -121,6 +134,23 @@ impl Sheet {
             further += 1;
         }
         self.series(&name, Some(cpu))
+    }
+
+    /// Adds a value of a figure, which is made where it is new.
+    pub(super) fn figure(&mut self, head: FigureHead, value: f64) -> Result<(), ImportError> {
+        if let Some((_, values)) = self.figures.iter_mut().find(|(own, _)| *own == head) {
+            if values.len() >= MOST_VALUES {
+                let what = format!("it has more than {MOST_VALUES} values of {}", head.name);
+                return Err(ImportError::new(what));
+            }
+            values.push(value);
+            return Ok(());
+        }
+        if self.figures.len() >= MOST_SERIES {
+            return Err(ImportError::new(format!("it has more than {MOST_SERIES} figures")));
+        }
+        self.figures.push((head, vec![value]));
+        Ok(())
     }
 
     /// Adds `count` samples of this latency to a series.
@@ -184,6 +214,26 @@ impl Sheet {
         Ok(self.intervals.push(&IntervalOf { span, counts, totals: series.totals })?)
     }
 
+    /// A late sample of a series. Where the file has a table in this unit, whose largest latency is
+    /// rounded down, the sample is in it, unless it is larger than all of that.
+    pub(super) fn late(&mut self, number: usize, latency_ns: i64, table: Option<LatencyUnit>) {
+        let Some(totals) = self.series.get_mut(number).map(|own| &mut own.totals) else { return };
+        let upto_ns = table.map(|unit| totals.max_ns.saturating_add(unit.ns()));
+        if totals.count > 0 && upto_ns.is_some_and(|upto_ns| latency_ns < upto_ns) {
+            totals.max_ns = totals.max_ns.max(latency_ns);
+        } else if totals.count > 0 && totals.above == totals.count {
+            // A distribution of this one alone would be a false one.
+            totals.count = totals.count.saturating_add(1);
+            totals.above = totals.count;
+            totals.sum_ns = totals.sum_ns.saturating_add(latency_ns);
+            totals.min_ns = totals.min_ns.min(latency_ns);
+            totals.max_ns = totals.max_ns.max(latency_ns);
+            self.undistributed(number, 1);
+        } else {
+            self.add(number, latency_ns, 1);
+        }
+    }
+
     /// The exact mean of a series, where the file states it.
     pub(super) fn set_mean(&mut self, number: usize, mean_ns: i64) {
         let Some(series) = self.series.get_mut(number) else { return };
@@ -198,6 +248,14 @@ impl Sheet {
         let (min_ns, max_ns) = (min.min(max), max);
         let none = Totals::NONE;
         series.totals = Totals { count, above: count, sum_ns, min_ns, max_ns, ..none };
+        self.undistributed(number, count);
+    }
+
+    /// Notes samples of a series that are in no histogram.
+    fn undistributed(&mut self, number: usize, count: u64) {
+        // Stages are parts of samples that count already.
+        let is_stage = self.series.get(number).is_some_and(|series| series.head.is_stage());
+        let count = if is_stage { 0 } else { count };
         for caveat in &mut self.caveats {
             if let ImportCaveat::NoDistribution { samples } = caveat {
                 *samples = samples.saturating_add(count);
@@ -252,15 +310,20 @@ impl Sheet {
     }
 
     /// Whether each series counts as many samples as it has: in its histogram, before their time,
-    /// and without a value in it.
+    /// and without a value in it; and whether the parts of each late sample sum to it.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
+        let are_whole = self.peaks.iter().all(|peak| {
+            let parts = peak.blame.iter().fold(0_u64, |sum, part| sum.saturating_add(part.ns));
+            parts == peak.latency_ns.unsigned_abs()
+        });
         let mut series = self.series.iter().enumerate();
-        series.all(|(number, SheetSeries { totals, .. })| {
-            let outside = totals.early.saturating_add(totals.above);
-            totals.count >= self.counts.of(number).len().saturating_add(outside)
-                && (totals.count == 0 || totals.min_ns <= totals.max_ns)
-        })
+        are_whole
+            && series.all(|(number, SheetSeries { totals, .. })| {
+                let outside = totals.early.saturating_add(totals.above);
+                totals.count >= self.counts.of(number).len().saturating_add(outside)
+                    && (totals.count == 0 || totals.min_ns <= totals.max_ns)
+            })
     }
 
     /// The counts of a series.
@@ -281,6 +344,7 @@ impl Sheet {
         }
         let turns = |caveat: &ImportCaveat| matches!(caveat, ImportCaveat::TurnsLeftOut { .. });
         let is_quiet = self.caveats.iter().any(turns);
+        let is_quiet = is_quiet || !self.figures.is_empty();
         if !is_quiet && self.series.iter().all(|series| series.totals.count == 0) {
             return Err(ImportError::new("it has no sample"));
         }

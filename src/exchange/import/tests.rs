@@ -1,7 +1,7 @@
 //! What the tests of all formats share, and what holds for every one of them.
 
 use super::*;
-use crate::run::{Caveat, CaveatKind, Run};
+use crate::run::{Caveat, CaveatKind, Document, Run};
 
 /// Reads a text in the format that it looks like.
 pub(in crate::exchange) fn text(text: &str) -> Result<Sheet, ImportError> {
@@ -13,6 +13,22 @@ pub(in crate::exchange) fn read_as(
     options: &ImportOptions,
 ) -> Result<Sheet, ImportError> {
     read(text.as_bytes(), None, options)
+}
+
+/// The run that it becomes, in a place that goes with the first of these.
+pub(in crate::exchange) fn made(sheet: &Sheet) -> (tempfile::TempDir, Run, Document) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("r");
+    let run = ImportedRun {
+        place: &path,
+        id: "i".into(),
+        name: "r".into(),
+        argv: Vec::new(),
+        written_at: None,
+        file: "f".into(),
+    };
+    let document = make(sheet, run).unwrap();
+    (place, Run::open(&path).unwrap(), document)
 }
 
 /// Name, samples, smallest and largest of each series.
@@ -51,18 +67,7 @@ fn what_looks_like_nothing_is_told_what_there_is() {
 fn samples_with_times_are_kept_and_make_intervals() {
     let lines = (0..400).map(|n| format!("{};1000.{:03};{}\n", n % 2, n, 5 + n % 7));
     let sheet = text(&lines.collect::<String>()).unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("r");
-    let run = ImportedRun {
-        place: &path,
-        id: "i".into(),
-        name: "r".into(),
-        argv: Vec::new(),
-        written_at: None,
-        file: "f".into(),
-    };
-    let document = make(&sheet, run).unwrap();
-    let run = Run::open(&path).unwrap();
+    let (_place, run, document) = made(&sheet);
     let (mut samples, mut intervals, mut counted) = (Vec::new(), 0, 0);
     run.samples(|number, sample| samples.push((number, sample))).unwrap();
     run.intervals(|_, _, counts| (intervals, counted) = (intervals + 1, counted + counts.len()))
@@ -71,6 +76,19 @@ fn samples_with_times_are_kept_and_make_intervals() {
     let last = samples.iter().map(|(_, sample)| sample.t_ns).max();
     assert_eq!((last, document.duration_ns), (Some(399_000_000), 399_000_000));
     assert_eq!((document.log_interval_ns, document.parameters.raw), (100_000_000, true));
+}
+
+#[test]
+fn a_name_with_a_space_does_not_damage_the_log() {
+    let columns = ColumnMap { latency: "late".into(), time: None, series: Some("series".into()) };
+    let options = ImportOptions { columns: Some(columns), ..ImportOptions::default() };
+    let table = "series,late\nx y,5\nx y,6\n";
+    let sheet = read(table.as_bytes(), ImportFormat::find("csv"), &options).unwrap();
+    let (_place, run, document) = made(&sheet);
+    assert_eq!(document.series[0].name, "x%20y");
+    let mut counted = 0;
+    run.intervals(|_, _, counts| counted += counts.len()).unwrap();
+    assert_eq!(counted, 2);
 }
 
 #[test]
@@ -97,17 +115,7 @@ fn what_a_file_leaves_open_is_a_caveat() {
         (latency, &["counts_estimated", "no_distribution"]),
     ];
     for (file, codes) in all {
-        let sheet = text(file).unwrap();
-        let place = tempfile::tempdir().unwrap();
-        let run = ImportedRun {
-            place: &place.path().join("r"),
-            id: "i".into(),
-            name: "r".into(),
-            argv: Vec::new(),
-            written_at: None,
-            file: "f".into(),
-        };
-        let document = make(&sheet, run).unwrap();
+        let (_place, _, document) = made(&text(file).unwrap());
         let found: Vec<&str> = document.caveats.iter().map(|own| own.code.as_str()).collect();
         let wanted: Vec<&str> = codes.iter().copied().chain(["facts_missing"]).collect();
         assert!(wanted.iter().all(|code| found.contains(code)), "{found:?} {wanted:?}");

@@ -132,7 +132,7 @@ fn what_was_overwritten_is_passed_over_and_never_unexplained() {
     assert_eq!((record.blamed, record.passed_over), (5_000, 5_000));
     assert_eq!(unexplained(&record), 0, "{:?}", record.causes);
     for peak in &peaks {
-        let was_lost = peak.at_ns <= half * APART;
+        let was_lost = peak.at_ns.unwrap() <= half * APART;
         let named = &peak.blame[0];
         assert_eq!(named.name == crate::peaks::kept::EVENTS_LOST, was_lost, "{peak:?}");
         assert_eq!(named.cause == Cause::Thread, !was_lost, "{peak:?}");
@@ -216,4 +216,45 @@ fn of_messages_that_wait_for_the_same_the_first_is_a_peak_whatever_that_takes() 
     assert_eq!((blamer.record().blamed, blamer.record().passed_over), (1, 99));
     let (mut blamer, all) = stall();
     assert_eq!(blamer.work(|| Effort::All).len(), all, "with time for them they are");
+}
+
+#[test]
+fn what_still_waits_at_the_end_is_not_said_to_be_overwritten() {
+    let mut blamer = blamer(0, wishes(10));
+    assert!(blamer.work(|| Effort::Nothing).is_empty());
+    let peaks = blamer.give_up();
+    let named = |peak: &Peak| peak.blame[0].name == crate::peaks::kept::NOT_ANALYSED;
+    assert!(!peaks.is_empty() && peaks.iter().all(named), "{peaks:?}");
+    let record = blamer.record();
+    assert_eq!((record.blamed, record.passed_over), (0, BATCH.cast_unsigned()));
+}
+
+#[test]
+fn where_all_work_is_late_wake_ups_have_their_turn_and_both_say_of_how_many_they_are() {
+    let me = case([0; 5], Vec::new()).me;
+    let works = MeasuredThread { works: true, series: "cpu0/response".into(), ..me.clone() };
+    let source = Box::new(Overwritten::default());
+    let mut blamer = Blamer::new(vec![me, works], wishes(0), source);
+    let half = BATCH / 2;
+    for n in 0..half {
+        blamer.add(0, nth(n));
+    }
+    // Each is later than any wake-up.
+    for n in half..BATCH {
+        let late = nth(n);
+        let longer = Late { latency_ns: late.latency_ns + 1_000_000, ..late };
+        blamer.add(1, longer);
+    }
+    let mut left = 100;
+    blamer.work(|| {
+        left -= 1;
+        if left >= 0 { Effort::All } else { Effort::Nothing }
+    });
+    blamer.give_up();
+    let record = blamer.record();
+    let responses: u64 = record.responses.iter().map(|bucket| bucket.wakeups).sum();
+    assert_eq!((record.blamed, responses), (50, 50));
+    let half = half.cast_unsigned();
+    assert_eq!(record.passed_over + 50, half);
+    assert_eq!(record.responses_passed_over + 50, half);
 }

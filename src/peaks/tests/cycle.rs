@@ -57,8 +57,13 @@ fn a_thread_that_sleeps_in_its_work_waits_for_who_wakes_it() {
 
 #[test]
 fn a_thread_that_faults_and_sleeps_without_signals_waits_for_the_page() {
+    let mut by_irq = sleeps(out::WAITING, Some(fault(ME)));
+    by_irq.extend([(59_000, irq(9)), (60_500, irq_end(9))]);
+    assert_eq!(of(&cycle(by_irq).peak(), Cause::PageFault)[0].0, "page fault");
+    // A task that wakes it, as the child of vfork does, may be what it waited for.
     let peak = cycle(sleeps(out::WAITING, Some(fault(ME)))).peak();
-    assert_eq!(of(&peak, Cause::PageFault), [("page fault", 40_000)]);
+    assert!(of(&peak, Cause::PageFault).is_empty(), "{peak:?}");
+    assert_eq!(of(&peak, Cause::Wait), [("woken by helper", 40_000)]);
     // One that did not sleep is its own work, and it goes on after that.
     let peak = cycle(sleeps(out::SLEEPING, Some(fault(ME)))).peak();
     assert!(of(&peak, Cause::PageFault).is_empty(), "{peak:?}");
@@ -84,4 +89,48 @@ fn a_mutex_that_a_thread_waits_for_in_its_work_names_its_owner() {
     assert_eq!((part.name.as_str(), part.task.as_deref()), ("PI mutex", Some("helper/600")));
     // From where the owner's priority was raised until the thread had the CPU.
     assert!(part.ns >= 41_000, "{peak:?}");
+}
+
+#[test]
+fn a_sleep_is_named_by_what_the_kernel_says_that_it_is_for() {
+    let named = |how, cause| {
+        let peak = cycle(sleeps(how, None)).peak();
+        let parts = of(&peak, cause);
+        parts.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect::<Vec<_>>()
+    };
+    let is = |name: &str| vec![(name.to_owned(), 40_000)];
+    assert_eq!(named(out::IO, Cause::Wait), is("I/O, woken by helper"));
+    assert_eq!(named(out::FUTEX, Cause::Wait), is("futex, woken by helper"));
+    assert_eq!(named(out::PI_FUTEX, Cause::Lock), is("PI mutex, woken by helper"));
+    let page = cycle(sleeps(out::IO, Some(fault(ME)))).peak();
+    assert_eq!(of(&page, Cause::PageFault), [("page fault", 40_000)]);
+    let mut events = sleeps(out::FUTEX, None);
+    events.remove(1);
+    let peak = cycle(events).peak();
+    assert_eq!(of(&peak, Cause::Wait), [("futex, who woke it is not recorded", 41_000)]);
+}
+
+#[test]
+fn what_a_long_cycle_takes_to_explain_does_not_grow_with_the_square_of_its_events() {
+    let of = |sleeps: u64| {
+        let each = |n: u64| {
+            let at_ns = 20_000 + n * 10_000;
+            [
+                (at_ns, flagged(out::SLEEPING, switch(600, 120, "helper"))),
+                (at_ns + 1_000, fault(7)),
+                (at_ns + 5_000, waking(ME, 600)),
+                (at_ns + 6_000, switch(ME, 9, "timer")),
+            ]
+        };
+        let events = (0..sleeps).flat_map(each);
+        let events = events.map(|(at_ns, event)| (i64::try_from(at_ns).unwrap(), event));
+        let mut case = cycle(events.collect());
+        let work_ns = i64::try_from(sleeps * 10_000).unwrap();
+        case.late.latency_ns += work_ns;
+        case.late.stages.user_ns += work_ns;
+        assert_eq!(of(&case.peak(), Cause::Wait), [("woken by helper", sleeps * 5_000)]);
+        crate::testing::cpu_ns(|| case.peak())
+    };
+    let (few, many) = (of(500), of(8_000));
+    assert!(many < 80 * few, "{few} ns of 500 sleeps, {many} ns of 8000");
 }

@@ -36,6 +36,16 @@ fn preempted_by_a_lower_task_it_was_throttled() {
 }
 
 #[test]
+fn it_was_not_throttled_where_another_real_time_task_got_the_cpu() {
+    let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
+    let other = [(50_000, switch(601, 39, "other")), (51_000, hack())];
+    events.extend([(6_000, hack())].into_iter().chain(other));
+    events.push((90_000, switch(ME, 9, "timer")));
+    let case = case([1_500, 0, 1_000, 2_500, 90_000], events);
+    assert_eq!(case.named(), is(Cause::Unexplained, "ready, but another task ran", 84_000));
+}
+
+#[test]
 fn a_thread_whose_group_has_used_up_its_cpu_quota() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([

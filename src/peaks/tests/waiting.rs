@@ -154,3 +154,31 @@ fn a_lower_task_that_is_switched_in_while_the_thread_is_runnable() {
     let is_inferred = |part: &Part| part.cause != Cause::Throttled || part.basis == Basis::Inferred;
     assert!(peak.blame.iter().all(is_inferred));
 }
+
+#[test]
+fn who_is_woken_twice_has_run_in_between_and_nobody_saw_it() {
+    let mut events = wake_up(hack(), 1, 1_500, 2_500, 90_000);
+    events.push((80_000, waking(ME, 700)));
+    let named = case([1_500, 0, 1_000, 87_500, 91_000], events).named();
+    let why = "woken twice, its run between is not recorded";
+    assert_eq!(named, is(Cause::Unexplained, why, 85_500));
+}
+
+#[test]
+fn who_was_runnable_before_the_record_begins_was_not_throttled() {
+    // The cycle before took longer than the period, and its wake-up is in no record any more.
+    let sleeps = (52_000, flagged(1, switch(0, 120, "swapper/0")));
+    let mut events = wake_up(hack(), 0, 53_000, 54_000, 56_000);
+    events.extend([(50_000, switch(ME, 9, "timer")), sleeps]);
+    let kept = case([53_000, 0, 1_000, 2_000, 2_000], events);
+    assert_eq!(kept.named(), is(Cause::Unexplained, "ready since before its record", 50_000));
+}
+
+#[test]
+fn who_is_woken_by_its_timer_was_not_preempted_since_the_time_before() {
+    // It was moved and ran on an idle CPU, of whose switches none was recorded.
+    let mut events = wake_up(hack(), 1, 19_000, 20_000, 22_000);
+    events.extend([(-40_000, switch(ME, 9, "timer")), (-30_000, hack())]);
+    let parts = case([19_000, 0, 1_000, 2_000, 30_000], events).peak().blame;
+    assert!(parts.iter().all(|part| part.cause != Cause::Throttled), "{parts:?}");
+}

@@ -1,23 +1,30 @@
 //! One attached thread: what has come of it since it was read the last time.
 
-use std::sync::{Arc, LazyLock, atomic::Ordering::Relaxed};
+use std::{
+    fs,
+    sync::{Arc, LazyLock, atomic::Ordering::Relaxed},
+};
 
 use tardy_hot::{
     ring::{Reader, Writer, ring},
-    stages::{Late, Stages},
+    stages::Late,
     traced::TraceControl,
     wakeup::Series,
 };
 
-use super::sums::Sums;
+use super::{
+    late::late_of,
+    reading::{Reading, Totals, middle_ns},
+    schedule::ScheduleKept,
+    sums::Sums,
+};
 use crate::{
     kernel::{
         AttachedCounts, AttachedCycles, AttachedLate, AttachedThread, AttachedTime, FoundPeriod,
-        bucket_bounds,
     },
     probes::{AttachedUsual, TracedSamples, TracedThread},
-    run::{AttachedLatency, RESPONSE},
-    sys::sched::{Budget, budget_of},
+    run::{AttachedLatency, RESPONSE, series_name::name_of_task},
+    sys::sched::{Budget, budget_of, raw_of_thread},
 };
 
 /// Late wake-ups of one thread that wait to be blamed: of those between two looks, many times more
@@ -41,16 +48,6 @@ const PERIOD_MISSES: u64 = 16;
 /// for is not what it is there for.
 const WAITS_PER_CYCLE: u64 = 8;
 
-/// What was read of one histogram the last time.
-#[derive(Debug, Default)]
-struct Read {
-    count: u64,
-    sum_ns: u64,
-    above: u64,
-    /// By bucket, in order, modulo 2^32.
-    buckets: Vec<(u32, u32)>,
-}
-
 /// Where its late wake-ups go, or its long cycles.
 #[derive(Debug)]
 struct Trace {
@@ -67,18 +64,31 @@ pub(super) struct Followed {
     /// Its name, escaped.
     pub(super) name: String,
     pub(super) since_ns: i64,
-    read: [Read; AttachedTime::ALL.len()],
+    read: [Reading; AttachedTime::ALL.len()],
     counts: AttachedCounts,
-    missed: FoundPeriod,
+    /// Of the warm-up.
+    warmup: FoundPeriod,
     /// Wake-ups by now, those of the warm-up included, and those of them by its own timers.
     pub(super) wakeups: (u64, u64),
     pub(super) sums: Sums,
     traced: Option<Trace>,
     traced_cycles: Option<Trace>,
     period: FoundPeriod,
+    /// How long ago the last expiry was that it was woken by, ns, where it passed others since.
+    behind_ns: u64,
+    /// It has not slept in the last half of its time, or longer.
+    stays_awake: bool,
+    /// It has a CPU, or waits for one; absent where nothing that it did was seen, and of one that
+    /// has ended.
+    is_awake: Option<bool>,
+    /// Its schedule when it was there before.
+    before: Option<ScheduleKept>,
     cycles: AttachedCycles,
     /// What it is given of `SCHED_DEADLINE`.
     pub(super) budget: Option<Budget>,
+    /// Its policy, as it was read last, and the kernel's priority by then.
+    pub(super) policy: Option<String>,
+    prio: Option<i16>,
 }
 
 impl Trace {
@@ -94,20 +104,27 @@ impl Followed {
         let mut one = Self {
             tid: thread.tid(),
             pid: thread.pid(),
-            name: escaped(&thread.comm()),
+            name: name_of_task(&thread.comm()),
             since_ns: now_ns,
             read: Default::default(),
             counts: AttachedCounts::default(),
-            missed: FoundPeriod::default(),
+            warmup: FoundPeriod::default(),
             wakeups: (0, 0),
             sums: Sums::default(),
             traced: None,
             traced_cycles: None,
             period: FoundPeriod::default(),
+            behind_ns: 0,
+            stays_awake: false,
+            is_awake: None,
+            before: None,
             cycles,
             budget: None,
+            policy: None,
+            prio: None,
         };
         one.find_budget(thread);
+        one.find_policy(thread.prio());
         one
     }
 
@@ -121,6 +138,33 @@ impl Followed {
         (self.sums.has_response, self.sums.deadline_ns) = (true, deadline_ns);
     }
 
+    /// Reads its policy, where its priority is another than it was.
+    fn find_policy(&mut self, prio: i16) {
+        if self.prio.replace(prio) != Some(prio)
+            && let Ok(found) = raw_of_thread(self.tid.cast_signed())
+        {
+            self.policy = Some(found.words());
+        }
+    }
+
+    /// It was there before, with these sums, and goes on.
+    pub(super) fn resume(&mut self, sums: Sums, before: Option<ScheduleKept>) {
+        (self.sums, self.before) = (sums, before);
+    }
+
+    /// Whether it was awake all the time, or has been for most of it. Where no wake-up was seen,
+    /// who has slept was woken for that.
+    pub(super) fn never_slept(&self) -> bool {
+        let runs = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", self.tid)).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
+        };
+        match self.sums.count(AttachedTime::Dispatch) {
+            0 => self.is_awake.unwrap_or_else(runs),
+            _ => self.stays_awake,
+        }
+    }
+
     /// The name of its series, where it has one.
     pub(super) fn series(&self) -> String {
         format!("{}/{}", self.name, self.tid)
@@ -128,23 +172,24 @@ impl Followed {
 
     /// Whether this is still the thread at that place.
     pub(super) fn is(&self, thread: &AttachedThread<'_>) -> bool {
-        self.tid == thread.tid() && self.name == escaped(&thread.comm())
+        self.tid == thread.tid() && self.name == name_of_task(&thread.comm())
     }
 
     /// Passes over what was counted so far: it is of the warm-up.
     pub(super) fn skip(&mut self, thread: &AttachedThread<'_>) {
         self.read_times(thread, |_, _, _| {});
-        self.counts = thread.counts();
-        self.missed = thread.period();
+        self.count_wakeups(thread.counts());
+        self.warmup = thread.period();
         thread.reset_extremes();
     }
 
     /// Takes what has come since the last time, also for all threads of its name.
-    pub(super) fn take(&mut self, thread: &AttachedThread<'_>, all: &mut Sums) {
+    pub(super) fn take(&mut self, thread: &AttachedThread<'_>, now_ns: i64, all: &mut Sums) {
         // It may have become one of that policy since.
         if self.budget.is_none() && thread.prio() < 0 {
             self.find_budget(thread);
         }
+        self.find_policy(thread.prio());
         all.join_deadline(self.sums.has_response, self.sums.deadline_ns);
         let (own, pool) = (self.sums.times.clone(), all.times.clone());
         self.read_times(thread, |time, delta, totals| {
@@ -160,10 +205,27 @@ impl Followed {
         });
         let now = thread.counts();
         let since = now.since(&self.counts);
-        self.counts = now;
+        self.count_wakeups(now);
         self.sums.counts = self.sums.counts.plus(&since);
         all.counts = all.counts.plus(&since);
         self.period = thread.period();
+        self.is_awake = thread.is_awake().filter(|_| !thread.has_ended);
+        self.note_where_it_is(thread, now_ns.cast_unsigned());
+    }
+
+    /// How far it is behind its period, and since when it has not slept.
+    fn note_where_it_is(&mut self, thread: &AttachedThread<'_>, now_ns: u64) {
+        let (met_ns, is_awake) = (thread.met_ns(), self.is_awake == Some(true));
+        // Who has slept for something else since, or has ended, may have done something else than
+        // to be late; only what it slept until when that was over is known.
+        let until_ns = match is_awake && thread.is_by_own_timer() {
+            true => now_ns,
+            false => thread.overdue_ns(),
+        };
+        self.behind_ns = if met_ns > 0 { until_ns.saturating_sub(met_ns) } else { 0 };
+        let awake_ns = now_ns.saturating_sub(thread.switched_ns());
+        let lived_ns = now_ns.saturating_sub(self.since_ns.cast_unsigned());
+        self.stays_awake = is_awake && awake_ns > lived_ns / 2;
     }
 
     /// Hands over what has come: buckets first, then the totals, of each time that has something.
@@ -173,33 +235,16 @@ impl Followed {
         mut each: impl FnMut(AttachedTime, Option<(u32, u32)>, Option<Totals>),
     ) {
         for time in AttachedTime::ALL {
-            let read = &mut self.read[time as usize];
-            let [count, sum_ns, min_ns, max_ns, above] = thread.totals(time);
-            if count == read.count {
-                continue;
-            }
-            let mut before = std::mem::take(&mut read.buckets).into_iter().peekable();
-            let mut now = Vec::new();
-            thread.buckets(time, |bucket, count| {
-                let mut last = 0;
-                while let Some((_, then)) = before.next_if(|(then, _)| *then <= bucket) {
-                    last = then;
-                }
-                now.push((bucket, count));
-                let fresh = count.wrapping_sub(last);
-                if fresh > 0 {
-                    each(time, Some((bucket, fresh)), None);
-                }
-            });
-            let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-            let sum = signed(sum_ns.wrapping_sub(read.sum_ns));
-            let extremes = (signed(min_ns), signed(max_ns));
-            let fresh = (count - read.count, sum, extremes, above - read.above);
-            each(time, None, Some(fresh));
-            *read = Read { count, sum_ns, above, buckets: now };
+            let last = &mut self.read[time as usize];
+            last.take(thread, time, |bucket, totals| each(time, bucket, totals));
         }
+    }
+
+    /// Takes what has come by now of its wake-ups.
+    fn count_wakeups(&mut self, now: AttachedCounts) {
         let of = |time| self.read[time as usize].count;
-        self.wakeups = (of(AttachedTime::Dispatch), of(AttachedTime::Lateness));
+        self.counts = now;
+        self.wakeups = (of(AttachedTime::Dispatch), of(AttachedTime::Lateness) + now.asides);
     }
 
     /// From now on its late wake-ups are to be explained: what others must know for that.
@@ -224,6 +269,11 @@ impl Followed {
         self.traced_cycles = Some(trace);
         self.tell_usual(prio);
         Some(traced)
+    }
+
+    /// The same of one that has come back, where it had that.
+    pub(super) fn resume_cycle_trace(&mut self, prio: i16) -> Option<TracedThread> {
+        if self.sums.shows_response { self.begin_cycle_trace(prio) } else { None }
     }
 
     fn traced_as(&self, name: String, trace: &Trace, samples: TracedSamples) -> TracedThread {
@@ -300,6 +350,13 @@ impl Followed {
         (hits >= PERIOD_HITS && misses * PERIOD_MISSES <= hits).then_some(period_ns)
     }
 
+    /// Its period and how it was kept, in all the time that it was there.
+    pub(super) fn schedule(&self) -> Option<ScheduleKept> {
+        let now = self.period_ns().and_then(|ns| i64::try_from(ns).ok());
+        let before = self.before.unwrap_or_default();
+        now.map(|period_ns| self.kept(period_ns).plus(&before)).or(self.before)
+    }
+
     /// Whether it works from one expiry of its timer to the next: it is woken by that mostly, or it
     /// has a period, and waits for others only a few times in each.
     pub(super) fn has_cycles(&self) -> bool {
@@ -309,82 +366,18 @@ impl Followed {
         has_some && (by_own * 2 >= wakeups || is_periodic)
     }
 
-    /// Periods that were missed in the measured time.
-    pub(super) fn missed(&self) -> u64 {
+    /// How this period was kept in the measured time: expiries that passed since it slept last have
+    /// woken nobody either.
+    pub(super) fn kept(&self, period_ns: i64) -> ScheduleKept {
         // Another candidate since the warm-up counts from nought.
-        let is_same = self.period.hits >= self.missed.hits;
-        self.period.missed.saturating_sub(if is_same { self.missed.missed } else { 0 })
-    }
-}
-
-/// With its stages: from the expiry, or where its dispatch was late from the wake-up on.
-fn late_of(late: &AttachedLate) -> Late {
-    let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let (waking_ns, switch_ns) = (signed(late.waking_ns), signed(late.switch_ns));
-    let t_ns = late.hard_ns.map_or(waking_ns, signed);
-    // A cycle may have begun within the slack.
-    let switch_ns = switch_ns.max(t_ns);
-    let waking_ns = waking_ns.clamp(t_ns, switch_ns);
-    let end_ns = late.done_ns.map_or(switch_ns, signed);
-    let entry_ns = match late.hard_ns {
-        Some(_) => signed(late.entry_ns).clamp(t_ns, waking_ns),
-        None => t_ns,
-    };
-    Late {
-        t_ns,
-        latency_ns: end_ns - t_ns,
-        expires_ns: if late.hard_ns.is_some() { t_ns } else { 0 },
-        stages: Stages {
-            irq_ns: entry_ns - t_ns,
-            softirq_ns: 0,
-            handler_ns: waking_ns - entry_ns,
-            dispatch_ns: switch_ns - waking_ns,
-            user_ns: end_ns - switch_ns,
-        },
-        matched: true,
-        cpus: late.cpus,
-        stopped_ns: (0, 0),
-    }
-}
-
-type Totals = (u64, i64, (i64, i64), u64);
-
-/// What stands for the values of a bucket.
-const fn middle_ns(bucket: u32) -> u64 {
-    let (low, next) = bucket_bounds(bucket);
-    low + (next - low) / 2
-}
-
-/// A name in which nothing separates fields, `%2F` for a slash.
-pub(super) fn escaped(comm: &[u8]) -> String {
-    let mut name = String::new();
-    for &byte in comm {
-        match byte {
-            b'%' | b',' | b'/' | b'<' | b'=' | b'"' | b'\\' => name += &format!("%{byte:02X}"),
-            b'!'..=b'~' => name.push(char::from(byte)),
-            _ => name += &format!("%{byte:02X}"),
+        let is_same = self.period.hits >= self.warmup.hits;
+        let passed = self.behind_ns.checked_div(self.period.period_ns).unwrap_or(0);
+        let before = if is_same { self.warmup } else { FoundPeriod::default() };
+        ScheduleKept {
+            period_ns,
+            met: self.period.hits.saturating_sub(before.hits),
+            missed: self.period.missed.saturating_sub(before.missed) + passed,
+            unsure: self.period.unsure.saturating_sub(before.unsure),
         }
-    }
-    if name.is_empty() { "%00".into() } else { name }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_holds_nothing_that_separates_fields() {
-        assert_eq!(escaped(b"kworker/0:1H-x"), "kworker%2F0:1H-x");
-        assert_eq!(escaped(b"a, b%"), "a%2C%20b%25");
-        assert_eq!(escaped("n\u{e9}".as_bytes()), "n%C3%A9");
-        assert_eq!(escaped(b""), "%00");
-        assert_eq!(escaped(b"p99<=1"), "p99%3C%3D1");
-    }
-
-    #[test]
-    fn the_middle_of_a_bucket_stands_for_its_values() {
-        assert_eq!((middle_ns(0), middle_ns(63)), (0, 63));
-        let (low, next) = bucket_bounds(500);
-        assert!(low < middle_ns(500) && middle_ns(500) < next);
     }
 }

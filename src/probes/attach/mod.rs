@@ -9,6 +9,10 @@
 mod command;
 mod figures;
 mod followed;
+mod late;
+mod reading;
+mod room;
+mod schedule;
 mod source;
 mod sums;
 mod target;

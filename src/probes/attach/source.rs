@@ -1,7 +1,7 @@
 //! Reads what the programs count, and looks after what they cannot see.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, mpsc::Sender},
 };
 
@@ -12,17 +12,18 @@ use super::{
     command::StartedCommand,
     figures::{SLICES, SliceMeans},
     followed::Followed,
+    room::{Room, is_there, sleeps},
     target::{FoundTask, cut_name, scan_children},
     threads::Threads,
 };
 use crate::{
-    kernel::{AttachPrograms, AttachedCycles, AttachedTo, NoPlace},
+    kernel::{AttachPrograms, AttachedCycles, AttachedTime, NoPlace},
     probes::{
         ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
     },
     run::AttachRecord,
-    sys::{root::Root, sched::budget_of, tasks},
+    sys::{root::Root, sched::budget_of},
 };
 
 /// Counts are read so often, and places of threads that have ended are given back: within an
@@ -55,8 +56,7 @@ pub(super) struct AttachSource {
     next_read_ns: i64,
     next_scan_ns: i64,
     next_slice_ns: i64,
-    /// Threads without a place.
-    no_room: HashSet<u32>,
+    room: Room,
     /// Threads that began without a place, as the programs counted at the start.
     refused: u64,
     gone_ns: Option<i64>,
@@ -85,7 +85,7 @@ impl AttachSource {
         plan.target.check(&root).map_err(ArmError::Transport)?;
         let refused = |error: &dyn std::fmt::Display| ArmError::Transport(error.to_string());
         let cycles = cycles(plan, &root);
-        let mut programs = AttachPrograms::load(&attached_to(&plan.target), cycles)
+        let mut programs = AttachPrograms::load(&plan.target.attached_to(), cycles)
             .map_err(|error| refused(&error))?;
         programs.attach().map_err(|error| refused(&error))?;
         let list = FoundSeriesList::default();
@@ -109,13 +109,13 @@ impl AttachSource {
             next_read_ns: 0,
             next_scan_ns: 0,
             next_slice_ns: i64::MAX,
-            no_room: HashSet::new(),
+            room: Room::default(),
             refused: 0,
             gone_ns: None,
             ended_ns: None,
             finished: None,
         };
-        source.scan();
+        source.scan(now_ns());
         Ok(source)
     }
 
@@ -124,61 +124,87 @@ impl AttachSource {
         self.list.clone()
     }
 
-    /// Gives places to threads that have none; the most active of too many come first.
-    fn scan(&mut self) {
+    /// Gives places to threads that have none; of too many to the most active.
+    fn scan(&mut self, now_ns: i64) {
+        let found = self.find();
+        let with_sleeps = |task: FoundTask| {
+            let count = sleeps(&self.root, &task);
+            (task, count)
+        };
+        let found = found.into_iter().map(with_sleeps).collect();
+        let in_order = self.room.look(found);
+        self.give_places(in_order);
+        if self.room.is_short() {
+            let placed = self.programs.all().filter(|thread| !thread.has_ended);
+            let placed =
+                placed.map(|thread| (thread.tid(), thread.totals(AttachedTime::Dispatch)[0]));
+            let leaving = self.room.leaving(placed, now_ns);
+            leaving.iter().for_each(|tid| self.programs.end(*tid));
+        }
+    }
+
+    /// The threads that match and have no place.
+    fn find(&self) -> Vec<FoundTask> {
         let mut found = match (&self.target, &self.command) {
             (AttachTarget::Command(_), Some(command)) => {
                 command.pid().map(|pid| scan_children(&self.root, pid)).unwrap_or_default()
             }
             (target, _) => target.scan(&self.root),
         };
-        found.retain(|task| !self.programs.has(task.tid));
-        if found.len() > AttachPrograms::MOST / 2 {
-            let switches = |task: &FoundTask| switches(&self.root, task);
-            found.sort_by_cached_key(|task| std::cmp::Reverse(switches(task)));
-        }
-        for task in found {
+        found.retain(|task| !self.programs.has(task.tid) && self.room.may_have(task.tid));
+        found
+    }
+
+    fn give_places(&mut self, tasks: Vec<FoundTask>) {
+        for task in tasks {
             match self.programs.add(task.tid, task.pid, cut_name(&task.comm)) {
                 // It may have ended before it had a place, and another one may have its number.
                 Ok(()) if !is_there(&self.root, &task) => self.programs.end(task.tid),
-                Err(NoPlace::Full) => drop(self.no_room.insert(task.tid)),
-                // A place was given back since.
-                Ok(()) => drop(self.no_room.remove(&task.tid)),
-                Err(NoPlace::HasOne | NoPlace::Number) => {}
+                Err(NoPlace::Full) => self.room.full(task.tid),
+                Ok(()) | Err(NoPlace::HasOne) => self.room.placed(task.tid),
+                Err(NoPlace::Number) => {}
             }
         }
+    }
+
+    /// Gives away the places that were taken from threads which are less active.
+    fn fill(&mut self, now_ns: i64) {
+        self.read(now_ns);
+        self.room.filled();
+        let found = self.find();
+        let in_order = self.room.in_order(found);
+        self.give_places(in_order);
     }
 
     /// Reads all threads.
     fn read(&mut self, now_ns: i64) {
         let mut ended = Vec::new();
         let cycles = self.programs.cycles();
-        for thread in self.programs.all() {
+        // One that comes back continues what it was, which must be over by then.
+        let mut all: Vec<_> = self.programs.all().collect();
+        all.sort_by_key(|thread| !thread.has_ended);
+        for thread in all {
             let place = thread.place;
             if self.followed.get(&place).is_some_and(|known| !known.is(&thread)) {
                 self.followed.remove(&place);
             }
-            let followed = self
-                .followed
-                .entry(place)
-                .or_insert_with(|| Followed::new(&thread, cycles, now_ns));
+            let followed = self.followed.entry(place).or_insert_with(|| {
+                let fresh = Followed::new(&thread, cycles, now_ns);
+                self.threads.resume(fresh, thread.prio())
+            });
             match self.phase {
                 Phase::WarmUp => followed.skip(&thread),
                 Phase::Measuring | Phase::Over => self.threads.take(followed, &thread, now_ns),
             }
-            if thread.has_ended {
+            if thread.has_ended && self.room.may_release(thread.tid(), now_ns) {
+                let followed = self.followed.remove(&place);
+                followed.into_iter().for_each(|followed| self.threads.end(followed, now_ns));
                 ended.push(place);
             }
         }
         let threads = i64::try_from(self.followed.len()).unwrap_or(i64::MAX);
         self.next_read_ns = now_ns + READ_NS.max(threads.saturating_mul(READ_EACH_NS));
-        for place in ended {
-            if let Some(followed) = self.followed.remove(&place) {
-                self.no_room.remove(&followed.tid);
-                self.threads.end(followed, false);
-            }
-            self.programs.release(place);
-        }
+        ended.into_iter().for_each(|place| self.programs.release(place));
     }
 
     /// Late wake-ups go to whoever blames them.
@@ -208,7 +234,7 @@ impl AttachSource {
     /// Whether threads may match now that no program saw come.
     fn rescans(&self) -> bool {
         let moves = matches!(self.target, AttachTarget::Group(_));
-        moves || !self.no_room.is_empty() || self.programs.refused() > self.refused
+        moves || self.room.is_short() || self.programs.refused() > self.refused
     }
 
     /// Whether places are to be given back soon.
@@ -231,6 +257,7 @@ impl AttachSource {
     fn begin_measuring(&mut self, schedule: &Schedule, now_ns: i64) {
         self.read(now_ns);
         self.refused = self.programs.refused();
+        self.room.begin();
         self.phase = Phase::Measuring;
         let length_ns = schedule.end_ns.saturating_sub(schedule.start_ns);
         if schedule.end_ns < i64::MAX {
@@ -258,7 +285,7 @@ impl AttachSource {
         let ended_ns = self.ended_ns.unwrap_or_else(now_ns);
         let start_ns = self.schedule.map_or(ended_ns, |schedule| schedule.start_ns);
         for (_, followed) in std::mem::take(&mut self.followed) {
-            self.threads.end(followed, true);
+            self.threads.end_of_run(followed);
         }
         self.threads.finish();
         let names: Vec<String> = self.threads.pools().map(|(name, _)| name.to_owned()).collect();
@@ -275,9 +302,11 @@ impl AttachSource {
         let record = AttachRecord {
             threads,
             pooled_only,
-            no_room: begun.max(self.no_room.len() as u64),
+            no_room: self.room.never(begun),
+            gave_way: self.room.gave_way(),
             ended_ns: self.gone_ns.map(|ns| (ns - start_ns).max(0)),
             command: self.command.take().map(StartedCommand::finish),
+            never_slept: std::mem::take(&mut self.threads.never_slept),
             rows,
         };
         FinishedAttach { record, figures, ended_ns }
@@ -317,10 +346,12 @@ impl SeriesSource for AttachSource {
             return self.end(now_ns);
         }
         self.hand_over();
-        if now_ns >= self.next_scan_ns {
+        if self.room.is_to_fill(now_ns) {
+            self.fill(now_ns);
+        } else if now_ns >= self.next_scan_ns {
             self.next_scan_ns = now_ns + SCAN_NS;
             if self.rescans() {
-                self.scan();
+                self.scan(now_ns);
             }
         }
         if now_ns >= self.next_slice_ns {
@@ -364,26 +395,4 @@ fn cycles(plan: &Attach, root: &Root) -> AttachedCycles {
         true => AttachedCycles::Measured(None),
         false => AttachedCycles::Unmeasured,
     }
-}
-
-/// What the programs are told.
-fn attached_to(target: &AttachTarget) -> AttachedTo {
-    match target {
-        AttachTarget::Process(pid) => AttachedTo::Process(*pid),
-        AttachTarget::Thread(tid) => AttachedTo::Thread(*tid),
-        AttachTarget::Name(name) => AttachedTo::Name(cut_name(name.as_bytes()).to_vec()),
-        AttachTarget::Group(_) | AttachTarget::Command(_) => AttachedTo::Children,
-    }
-}
-
-fn is_there(root: &Root, task: &FoundTask) -> bool {
-    i32::try_from(task.tid).is_ok_and(|tid| tasks::start(root, tid).is_some())
-        && root.path(format!("/proc/{}/task/{}", task.pid, task.tid)).exists()
-}
-
-/// How often a thread was switched out so far.
-fn switches(root: &Root, task: &FoundTask) -> u64 {
-    let status = root.read(format!("/proc/{}/task/{}/status", task.pid, task.tid));
-    let of = |line: &str| line.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok();
-    status.unwrap_or_default().lines().filter_map(of).sum()
 }

@@ -2,11 +2,30 @@
 
 use std::sync::Arc;
 
+use super::schedule::ScheduleKept;
 use crate::{
     kernel::{AttachedCounts, AttachedTime},
     probes::found_series::{FoundSeries, FoundSeriesList, TimeCounts},
-    run::{AttachedLatency, AttachedOver, AttachedRow, AttachedTimes, RESPONSE},
+    run::{
+        AttachedLatency, AttachedOver, AttachedRow, AttachedTimes, AttachedWaits, RESPONSE, hlog,
+    },
 };
+
+/// Lateness where half of the wake-ups or more are by its own timers. Threads of one name that do
+/// the same have the same: another latency than the first of them only where less than a third, or
+/// more than two thirds, say so.
+pub(super) fn latency_of(
+    by_own: u64,
+    wakeups: u64,
+    of_name: Option<AttachedLatency>,
+) -> AttachedLatency {
+    let is_lateness = match of_name {
+        None => by_own.saturating_mul(2) >= wakeups,
+        Some(AttachedLatency::Lateness) => by_own.saturating_mul(3) >= wakeups,
+        Some(AttachedLatency::Dispatch) => by_own.saturating_mul(3) > wakeups.saturating_mul(2),
+    };
+    if is_lateness { AttachedLatency::Lateness } else { AttachedLatency::Dispatch }
+}
 
 /// Times and counts of one thread, or of all of one name.
 #[derive(Debug, Default)]
@@ -16,7 +35,7 @@ pub(super) struct Sums {
     pub(super) latency: Option<AttachedLatency>,
     /// Cycles are measured, and have a series.
     pub(super) has_response: bool,
-    shows_response: bool,
+    pub(super) shows_response: bool,
     /// That of all cycles; absent where there is none, or several.
     pub(super) deadline_ns: Option<u64>,
     /// Its threads have different deadlines.
@@ -32,13 +51,16 @@ impl Sums {
         self.of(time).totals().count
     }
 
-    /// Lateness where half of the wake-ups or more are by its own timers.
-    pub(super) fn likely(&self) -> Option<AttachedLatency> {
+    /// Wake-ups by its own timers.
+    fn by_own_timer(&self) -> u64 {
+        self.count(AttachedTime::Lateness) + self.counts.asides
+    }
+
+    /// What its latency is by all that is known of it; `of_name` is that of others of its name.
+    pub(super) fn likely(&self, of_name: Option<AttachedLatency>) -> Option<AttachedLatency> {
         let wakeups = self.count(AttachedTime::Dispatch);
-        (wakeups > 0).then(|| match self.count(AttachedTime::Lateness) * 2 >= wakeups {
-            true => AttachedLatency::Lateness,
-            false => AttachedLatency::Dispatch,
-        })
+        let by_own = self.by_own_timer();
+        (wakeups > 0).then(|| latency_of(by_own, wakeups, of_name))
     }
 
     /// A thread with this deadline adds to it.
@@ -73,20 +95,35 @@ impl Sums {
         is_first
     }
 
+    /// Gives its lateness the view per period, where that is what it was made of.
+    pub(super) fn set_schedule(&self, kept: &ScheduleKept) {
+        let late = self.of(AttachedTime::Lateness);
+        if self.latency == Some(AttachedLatency::Lateness) && kept.is_of(late.totals().count) {
+            late.set_schedule(kept.period_ns, kept.missed);
+        }
+    }
+
     /// The totals and what was summed, for figures.
     pub(super) fn sum_and_count(&self, time: AttachedTime) -> (i64, u64) {
         let totals = self.of(time).totals();
         (totals.sum_ns, totals.count)
     }
 
+    /// As the summary of a series has them, so that one time has one figure.
     fn times(&self, time: AttachedTime) -> AttachedTimes {
         let totals = self.of(time).totals();
         let some = totals.count > 0;
+        let scale = hlog::empty();
+        let quantile = |per_mille| {
+            let ns = self.of(time).quantile(per_mille)?.max(0).cast_unsigned();
+            let highest_ns = i64::try_from(scale.highest_equivalent(ns)).unwrap_or(i64::MAX);
+            Some(highest_ns.min(totals.max_ns))
+        };
         AttachedTimes {
             count: totals.count,
-            mean: totals.sum_ns.checked_div(i64::try_from(totals.count).unwrap_or(i64::MAX)),
-            p50: self.of(time).quantile(500),
-            p99: self.of(time).quantile(990),
+            mean: some.then(|| (totals.sum_ns as f64 / totals.count as f64).round() as i64),
+            p50: quantile(500),
+            p99: quantile(990),
             max: some.then_some(totals.max_ns),
         }
     }
@@ -95,37 +132,75 @@ impl Sums {
         let deadline_ns = self.deadline_ns.filter(|_| self.shows_response)?;
         let [late_ns, run_ns, ready_ns, wait_ns, unseen_ns] = self.counts.over_ns;
         let cycles = self.counts.over;
-        Some(AttachedOver { deadline_ns, cycles, late_ns, run_ns, ready_ns, wait_ns, unseen_ns })
+        let [futex_ns, pi_mutex_ns, io_ns, other_ns] = self.counts.over_waits_ns;
+        let told = |ns| (self.counts.over_told == cycles).then_some(ns);
+        let (futex_ns, pi_mutex_ns) = (told(futex_ns), told(pi_mutex_ns));
+        let waits = Some(AttachedWaits { futex_ns, pi_mutex_ns, io_ns, other_ns });
+        Some(AttachedOver {
+            deadline_ns,
+            cycles,
+            late_ns,
+            run_ns,
+            ready_ns,
+            wait_ns,
+            unseen_ns,
+            waits,
+        })
     }
 
     pub(super) fn row(&self, series: &str) -> AttachedRow {
         let AttachedCounts { woken, preempted, unmatched, in_slack, slack_ns, .. } = self.counts;
         let [by_timer, by_interrupt, by_ipi, by_task] = woken;
-        let by_own_timer = self.count(AttachedTime::Lateness);
-        let slack_ns = slack_ns.checked_div(by_own_timer);
+        let late = self.count(AttachedTime::Lateness);
+        let slack_ns = slack_ns.checked_div(late);
         AttachedRow {
             series: series.to_owned(),
             tid: None,
             pid: None,
             threads: None,
+            policy: None,
             latency: self.latency,
             wakeups: self.count(AttachedTime::Dispatch),
             by_timer,
             by_interrupt,
             by_ipi,
             by_task,
-            by_own_timer,
+            by_own_timer: self.by_own_timer(),
+            asides: self.counts.asides,
             in_slack,
             slack_ns: slack_ns.and_then(|ns| i64::try_from(ns).ok()),
             period_ns: None,
+            missed: None,
+            unsure_periods: None,
             preempted,
             unmatched,
+            lateness: (late > 0).then(|| self.times(AttachedTime::Lateness)),
+            dispatch: Some(self.times(AttachedTime::Dispatch)),
             run: self.times(AttachedTime::Run),
             ready: self.times(AttachedTime::Ready),
             blocked: self.times(AttachedTime::Blocked),
             response: self.shows_response.then(|| self.times(AttachedTime::Response)),
             over: self.over(),
             budget: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_one_name_on_either_side_of_half_have_the_same_latency() {
+        use AttachedLatency::{Dispatch, Lateness};
+        let first = |by_own| latency_of(by_own, 100, None);
+        assert_eq!([49, 50, 51].map(first), [Dispatch, Lateness, Lateness]);
+        for of_name in [Lateness, Dispatch] {
+            for by_own in [34, 49, 50, 66] {
+                assert_eq!(latency_of(by_own, 100, Some(of_name)), of_name, "{by_own}");
+            }
+            assert_eq!(latency_of(33, 100, Some(of_name)), Dispatch);
+            assert_eq!(latency_of(67, 100, Some(of_name)), Lateness);
         }
     }
 }

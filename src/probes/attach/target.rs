@@ -6,10 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sys::{
-    process::{Pid, descendants},
-    root::Root,
-    tasks,
+use crate::{
+    kernel::AttachedTo,
+    sys::{
+        process::{Pid, descendants},
+        root::Root,
+        tasks,
+    },
 };
 
 /// Names that are said where none is right.
@@ -42,6 +45,16 @@ pub(super) struct FoundTask {
 }
 
 impl AttachTarget {
+    /// What the programs are told.
+    pub(super) fn attached_to(&self) -> AttachedTo {
+        match self {
+            Self::Process(pid) => AttachedTo::Process(*pid),
+            Self::Thread(tid) => AttachedTo::Thread(*tid),
+            Self::Name(name) => AttachedTo::Name(cut_name(name.as_bytes()).to_vec()),
+            Self::Group(_) | Self::Command(_) => AttachedTo::Children,
+        }
+    }
+
     /// As on the command line, without the flag.
     #[must_use]
     pub fn value(&self) -> String {

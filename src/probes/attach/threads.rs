@@ -1,8 +1,15 @@
 //! What is known of the attached threads: each one's counts, added to those of its name.
 
-use std::{collections::BTreeMap, sync::mpsc::Sender};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::mpsc::Sender,
+};
 
-use super::{followed::Followed, sums::Sums};
+use super::{
+    followed::Followed,
+    schedule::ScheduleKept,
+    sums::{Sums, latency_of},
+};
 use crate::{
     kernel::{AttachedThread, AttachedTime},
     probes::{TracedThread, found_series::FoundSeriesList},
@@ -12,8 +19,11 @@ use crate::{
 /// Most threads with a series of their own in one run.
 const MOST_OWN: usize = 1_000;
 
-/// What a thread's series has is settled after so many wake-ups, or once it has lived for so long.
+/// What a thread's series has is settled after so many wake-ups; or after a few, once it has lived
+/// for so long. The timer of the first one was armed before it was looked at, so that of very few
+/// too many are not by its own.
 const SETTLED_WAKEUPS: u64 = 64;
+const FEW_WAKEUPS: u64 = 8;
 const SETTLED_NS: i64 = 1_000_000_000;
 
 /// Its late wake-ups are explained after so many: by then it shows what wakes it.
@@ -29,7 +39,16 @@ struct Pool {
     threads: u64,
     /// The period of those that have one; absent where they differ.
     period_ns: Option<Option<u64>>,
-    missed: u64,
+    kept: ScheduleKept,
+    /// That of all its threads; absent where they differ.
+    policy: Option<Option<String>>,
+}
+
+impl Pool {
+    /// The one that all its threads have that have one.
+    fn period_ns(&self) -> Option<i64> {
+        self.period_ns.flatten().and_then(|ns| i64::try_from(ns).ok())
+    }
 }
 
 /// A thread with a series of its own that has ended, or whose run has.
@@ -38,6 +57,7 @@ struct Ended {
     name: String,
     sums: Sums,
     row: AttachedRow,
+    kept: Option<ScheduleKept>,
 }
 
 /// Every thread that was measured.
@@ -47,10 +67,18 @@ pub(super) struct Threads {
     traced: Option<Sender<TracedThread>>,
     pools: BTreeMap<String, Pool>,
     ended: Vec<Ended>,
-    own: usize,
+    /// Those that have series of their own.
+    own: HashSet<String>,
     traces: usize,
     threads: u64,
     pooled_only: u64,
+    /// Those that were awake all the time.
+    pub(super) never_slept: Vec<String>,
+}
+
+/// Whether it has lived for long enough to be told of by itself.
+fn is_old(followed: &Followed, now_ns: i64) -> bool {
+    now_ns - followed.since_ns >= SETTLED_NS
 }
 
 impl Threads {
@@ -69,8 +97,9 @@ impl Threads {
         now_ns: i64,
     ) {
         let pool = self.pools.entry(followed.name.clone()).or_default();
-        followed.take(thread, &mut pool.sums);
-        let is_old = now_ns - followed.since_ns >= SETTLED_NS;
+        followed.take(thread, now_ns, &mut pool.sums);
+        let of_name = pool.sums.latency;
+        let is_old = is_old(followed, now_ns);
         let (wakeups, by_own) = followed.wakeups;
         self.publish_response(followed, thread.prio());
         if followed.sums.latency.is_some() || wakeups == 0 {
@@ -80,14 +109,10 @@ impl Threads {
         if wakeups >= TRACED_WAKEUPS {
             self.begin_trace(followed, thread.prio());
         }
-        if !is_old && wakeups < SETTLED_WAKEUPS {
+        if wakeups < if is_old { FEW_WAKEUPS } else { SETTLED_WAKEUPS } {
             return;
         }
-        let latency = match by_own * 2 >= wakeups {
-            true => AttachedLatency::Lateness,
-            false => AttachedLatency::Dispatch,
-        };
-        self.publish(followed, latency, thread.prio());
+        self.publish(followed, latency_of(by_own, wakeups, of_name), thread.prio());
     }
 
     /// Makes series of the cycles of a thread that has some, and of its name.
@@ -104,6 +129,28 @@ impl Threads {
                 pool.sums.publish_response(&followed.name, &self.found);
             }
         }
+    }
+
+    /// A thread that begins; where it had gone, and comes back, it continues what it was.
+    pub(super) fn resume(&mut self, mut followed: Followed, prio: i16) -> Followed {
+        let name = followed.series();
+        let is_it = |ended: &Ended| {
+            ended.row.tid == Some(followed.tid)
+                && ended.row.pid == Some(followed.pid)
+                && ended.name == name
+        };
+        let Some(at) = self.ended.iter().position(is_it) else { return followed };
+        let ended = self.ended.swap_remove(at);
+        self.threads -= 1;
+        if let Some(pool) = self.pools.get_mut(&followed.name) {
+            pool.threads -= 1;
+        }
+        followed.resume(ended.sums, ended.kept);
+        self.begin_trace(&mut followed, prio);
+        if let (Some(traced), Some(cycles)) = (&self.traced, followed.resume_cycle_trace(prio)) {
+            let _ = traced.send(cycles);
+        }
+        followed
     }
 
     /// Has the late wake-ups of a thread explained from now on.
@@ -125,16 +172,30 @@ impl Threads {
         {
             pool.sums.publish(&followed.name, latency, &self.found);
         }
-        if self.own < MOST_OWN {
-            self.own += 1;
-            let name = followed.series();
+        // Another one of that name may have had the number before.
+        let name = followed.series();
+        if self.own.len() < MOST_OWN && self.own.insert(name.clone()) {
             followed.sums.publish(&name, latency, &self.found);
             self.begin_trace(followed, prio);
         }
     }
 
-    /// The thread has ended, or the run has, and all was taken.
-    pub(super) fn end(&mut self, mut followed: Followed, is_run_over: bool) {
+    /// The thread has ended, and all was taken.
+    pub(super) fn end(&mut self, followed: Followed, now_ns: i64) {
+        let is_told = is_old(&followed, now_ns);
+        self.sum_up(followed, is_told);
+    }
+
+    /// The run has ended, and all was taken.
+    pub(super) fn end_of_run(&mut self, followed: Followed) {
+        if followed.never_slept() {
+            self.never_slept.push(followed.series());
+        }
+        self.sum_up(followed, true);
+    }
+
+    /// At the end of the run also one is told of that was not there for long.
+    fn sum_up(&mut self, mut followed: Followed, is_told: bool) {
         let wakeups = followed.sums.count(AttachedTime::Dispatch);
         let pool = self.pools.entry(followed.name.clone()).or_default();
         // One that never ran in the measured time was not measured.
@@ -143,15 +204,16 @@ impl Threads {
         }
         self.threads += 1;
         pool.threads += 1;
+        let policy = pool.policy.get_or_insert_with(|| followed.policy.clone());
+        *policy = policy.take().filter(|known| Some(known) == followed.policy.as_ref());
         if let Some(period_ns) = followed.period_ns() {
             let same = |known: u64| known.abs_diff(period_ns) <= known / SAME_PERIOD;
             let known = pool.period_ns.unwrap_or(Some(period_ns));
             pool.period_ns = Some(known.filter(|known| same(*known)));
-            pool.missed += followed.missed();
+            pool.kept = pool.kept.plus(&followed.kept(0));
         }
-        // At the end of the run also one is told of that was not there for long.
         if followed.sums.latency.is_none()
-            && let (true, Some(latency)) = (is_run_over, followed.sums.likely())
+            && let (true, Some(latency)) = (is_told, followed.sums.likely(pool.sums.latency))
         {
             self.publish(&mut followed, latency, 0);
         }
@@ -163,19 +225,19 @@ impl Threads {
         let name = followed.series();
         let mut row = followed.sums.row(&name);
         (row.tid, row.pid) = (Some(followed.tid), Some(followed.pid));
+        row.policy = followed.policy.take();
         row.budget = followed.budget.map(|budget| AttachedBudget {
             runtime_ns: budget.runtime_ns,
             deadline_ns: budget.deadline_ns,
             period_ns: budget.period_ns,
         });
-        if let Some(period_ns) = followed.period_ns().and_then(|ns| i64::try_from(ns).ok()) {
-            row.period_ns = Some(period_ns);
-            if row.latency == Some(AttachedLatency::Lateness) {
-                let lateness = followed.sums.of(AttachedTime::Lateness);
-                lateness.set_schedule(period_ns, followed.missed());
-            }
+        let kept = followed.schedule();
+        if let Some(kept) = &kept {
+            row.period_ns = Some(kept.period_ns);
+            (row.missed, row.unsure_periods) = (Some(kept.missed), Some(kept.unsure));
+            followed.sums.set_schedule(kept);
         }
-        self.ended.push(Ended { name, sums: followed.sums, row });
+        self.ended.push(Ended { name, sums: followed.sums, row, kept });
     }
 
     /// The largest latency of all that is known by now, ns.
@@ -204,15 +266,12 @@ impl Threads {
     pub(super) fn finish(&mut self) {
         for (name, pool) in &mut self.pools {
             if pool.sums.latency.is_none()
-                && let Some(latency) = pool.sums.likely()
+                && let Some(latency) = pool.sums.likely(None)
             {
                 pool.sums.publish(name, latency, &self.found);
             }
-            let period_ns = pool.period_ns.flatten().and_then(|ns| i64::try_from(ns).ok());
-            if let (Some(AttachedLatency::Lateness), Some(period_ns)) =
-                (pool.sums.latency, period_ns)
-            {
-                pool.sums.of(AttachedTime::Lateness).set_schedule(period_ns, pool.missed);
+            if let Some(period_ns) = pool.period_ns() {
+                pool.sums.set_schedule(&ScheduleKept { period_ns, ..pool.kept });
             }
         }
     }
@@ -224,7 +283,10 @@ impl Threads {
         for (name, pool) in self.pools.iter().filter(|(_, pool)| pool.threads > 0) {
             let mut row = pool.sums.row(name);
             row.threads = Some(pool.threads);
-            row.period_ns = pool.period_ns.flatten().and_then(|ns| i64::try_from(ns).ok());
+            row.policy = pool.policy.clone().flatten();
+            row.period_ns = pool.period_ns();
+            row.missed = row.period_ns.map(|_| pool.kept.missed);
+            row.unsure_periods = row.period_ns.map(|_| pool.kept.unsure);
             rows.push(row);
         }
         self.ended.sort_by(|a, b| {

@@ -3,6 +3,7 @@
 
 pub mod cells;
 pub mod page;
+pub mod responses;
 pub mod words;
 
 use hdrhistogram::Histogram;

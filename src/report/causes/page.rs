@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::Causes;
 use crate::{
     analysis::bands::Band,
-    run::peaks::{Basis, Cause, Lane, Moment, Part, Peak, StagesOf, WayOf},
+    run::{
+        kept_peaks,
+        peaks::{Basis, Cause, Lane, Moment, Part, Peak, StagesOf, WayOf},
+    },
 };
 
 /// Maximum number of peaks on a page.
@@ -42,6 +45,10 @@ pub struct PageBlame {
     pub lost_events: u64,
     /// From the widest to the worst; of many causes the largest 40.
     pub bands: Vec<Band>,
+    /// What late responses were spent on, in one sentence; null where none was late, or none is
+    /// measured.
+    #[serde(default)]
+    pub responses: Option<String>,
 }
 
 /// The worst wake-ups, worst first.
@@ -63,10 +70,10 @@ pub struct PagePeaks {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PagePeak {
-    /// The programmed expiry, seconds since the start of the run.
-    pub t_s: f64,
+    /// The programmed expiry, seconds since the start of the run; null where nobody knows.
+    pub t_s: Option<f64>,
     /// The same, `CLOCK_MONOTONIC` ns.
-    pub at_ns: i64,
+    pub at_ns: Option<i64>,
     /// Whose.
     pub series: String,
     /// The CPU on which the thread ran when it woke up.
@@ -132,9 +139,10 @@ pub struct PageTimeline {
     pub stack: Vec<u32>,
 }
 
-/// What all late wake-ups were blamed on; nothing where that was not recorded.
+/// What all late wake-ups were blamed on, and late responses in one sentence; nothing where that
+/// was not recorded.
 #[must_use]
-pub fn blame(causes: &Causes) -> Option<PageBlame> {
+pub fn blame(causes: &Causes, responses: Option<String>) -> Option<PageBlame> {
     let blame = causes.blame.as_ref()?;
     let mut bands = causes.bands.clone();
     for band in &mut bands {
@@ -149,24 +157,29 @@ pub fn blame(causes: &Causes) -> Option<PageBlame> {
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
+        responses,
     })
 }
 
-/// The worst wake-ups of a run that started at this time, `CLOCK_MONOTONIC` ns.
+/// The worst wake-ups, and the worst of each series, of a run that started at this time,
+/// `CLOCK_MONOTONIC` ns.
 #[must_use]
 pub fn peaks(causes: &Causes, start_ns: i64) -> PagePeaks {
-    let worst = causes.worst.get(..MOST_PEAKS).unwrap_or(&causes.worst);
-    page_peaks(worst, causes.damaged.iter().map(ToString::to_string).collect(), start_ns)
+    let series: Vec<&str> = causes.worst.iter().map(|peak| peak.series.as_str()).collect();
+    let chosen = kept_peaks::choose(&series, MOST_PEAKS);
+    let both = causes.worst.iter().zip(chosen);
+    let worst: Vec<&Peak> = both.filter_map(|(peak, is)| is.then_some(peak)).collect();
+    page_peaks(&worst, causes.damaged.iter().map(ToString::to_string).collect(), start_ns)
 }
 
-fn page_peaks(worst: &[Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks {
+fn page_peaks(worst: &[&Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks {
     let mut texts = Texts::new();
-    let peak = |(rank, peak): (usize, &Peak)| {
+    let peak = |(rank, &peak): (usize, &&Peak)| {
         let kept = if rank < WHOLE_TIMELINES { usize::MAX } else { MOST_MOMENTS };
         let moments = telling(peak, kept);
         let thinned = (peak.timeline.len() - moments.len()) as u64;
         PagePeak {
-            t_s: (peak.at_ns.saturating_sub(start_ns) / 1_000) as f64 / 1e6,
+            t_s: peak.at_ns.map(|at| (at.saturating_sub(start_ns) / 1_000) as f64 / 1e6),
             at_ns: peak.at_ns,
             series: match peak.tid {
                 Some(tid) => format!("{}/{tid}", peak.series),
@@ -312,7 +325,7 @@ mod tests {
             stack: vec!["b+0x2".into()],
         };
         Peak {
-            at_ns: 3_000_000,
+            at_ns: Some(3_000_000),
             series: "cpu0".into(),
             cpu: 0,
             latency_ns,
@@ -328,11 +341,11 @@ mod tests {
     #[test]
     fn texts_and_stacks_are_kept_once() {
         let peaks = [peak(9_000, vec![moment(-5, Some(3)), moment(1, None)])];
-        let page = page_peaks(&peaks, Vec::new(), 1_000_000);
+        let page = page_peaks(&peaks.iter().collect::<Vec<_>>(), Vec::new(), 1_000_000);
         assert_eq!(page.strings, ["", "b+0x2", "task", "hog", "a+0x1"]);
         assert_eq!(page.stacks, [vec![], vec![1], vec![4, 1]]);
         let own = page.peaks.first().unwrap();
-        assert_eq!((own.t_s, own.left_out, own.blame[0].stack), (0.002, 1, 1));
+        assert_eq!((own.t_s, own.left_out, own.blame[0].stack), (Some(0.002), 1, 1));
         assert_eq!(own.timeline.stack, [2, 2]);
         assert_eq!(own.timeline.ns, [Some(3), None]);
     }
@@ -343,7 +356,7 @@ mod tests {
         timeline.push(moment(10, Some(900)));
         let many: Vec<Peak> =
             (0..=WHOLE_TIMELINES).map(|_| peak(1_000, timeline.clone())).collect();
-        let page = page_peaks(&many, Vec::new(), 0);
+        let page = page_peaks(&many.iter().collect::<Vec<_>>(), Vec::new(), 0);
         assert_eq!(page.peaks[0].timeline.at.len(), 301);
         let last = page.peaks.last().unwrap();
         assert_eq!((last.timeline.at.len(), last.left_out), (MOST_MOMENTS, 1 + 301 - 120));

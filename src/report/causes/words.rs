@@ -135,9 +135,30 @@ pub fn worst_in_words(document: &Document, peaks: &PagePeaks) -> Option<String> 
     if share < MAIN_SHARE { None } else { while_words(main) }
 }
 
+/// A share in percent: `61 %`.
+pub(in crate::report) fn percent(share: f64) -> String {
+    format!("{} %", figure(share))
+}
+
+/// The same without its sign: `61`, `4.1`, `<0.1`.
+pub(in crate::report) fn figure(share: f64) -> String {
+    match share * 100.0 {
+        p if p >= 9.95 => format!("{p:.0}"),
+        p if p >= 0.05 => format!("{p:.1}"),
+        p if p > 0.0 => "<0.1".into(),
+        _ => "0".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_have_two_digits() {
+        let shares = [1.0, 0.614, 0.0412, 0.0004, 0.0].map(percent);
+        assert_eq!(shares, ["100 %", "61 %", "4.1 %", "<0.1 %", "0 %"]);
+    }
 
     #[test]
     fn a_cause_without_a_name_of_its_own_is_a_phrase_too() {

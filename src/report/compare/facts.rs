@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::LoggedRun;
 use crate::{
     report::{comparison_page::FactDifference, words},
-    run::{Document, LoadRecord, Status, probes::SAME_AS},
+    run::{AttachRecord, AttachedRow, Document, LoadRecord, Status, probes::SAME_AS},
     units::{Nanos, rate, span},
 };
 
@@ -126,8 +126,11 @@ fn of_setup(document: &Document) -> Vec<(String, String)> {
     let shield = found.shield.as_ref().map(|shield| shield.cpus.clone());
     let latency = found.dma_latency_us.map(|us| format!("{us} us"));
     let locked = found.memory_lock.as_ref().map(|lock| text(&lock.locked));
-    [
-        ("policy", some(&found.policy)),
+    let policies = match &document.attached {
+        None => vec![("policy".to_owned(), some(&found.policy))],
+        Some(record) => of_names(record),
+    };
+    let others = [
         ("shield", shield.unwrap_or_else(|| "none".into())),
         ("governor asked for", some(&found.governor)),
         ("cpu_dma_latency", latency.unwrap_or_else(|| "not held".into())),
@@ -135,8 +138,15 @@ fn of_setup(document: &Document) -> Vec<(String, String)> {
         ("memory lock", locked.unwrap_or_default()),
         ("timer slack", slack.unwrap_or_default()),
     ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    .map(|(name, value)| (name.to_owned(), value));
+    policies.into_iter().chain(others).collect()
+}
+
+/// How attached threads are scheduled, by names.
+fn of_names(record: &AttachRecord) -> Vec<(String, String)> {
+    let names = record.rows.iter().filter(|row| row.tid.is_none());
+    let one = |row: &AttachedRow| Some((format!("policy of {}", row.series), row.policy.clone()?));
+    names.filter_map(one).collect()
 }
 
 /// Every parameter of the probe under its own name, and where messages were exchanged the ends.

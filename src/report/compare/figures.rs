@@ -1,6 +1,6 @@
 //! The figures of B beside those of A: all series together, and each by itself.
 
-use super::{CompareOptions, LoggedRun, side::is_pooled};
+use super::{CompareOptions, LoggedRun, delays, side::is_pooled};
 use crate::{
     analysis::{
         ab::{
@@ -30,7 +30,8 @@ struct Measured {
 
 /// Whether samples of all series may be put together, and are of several.
 pub(super) fn pools(a: &[&LoggedRun], b: &[&LoggedRun], series: &[String]) -> bool {
-    series.len() > 1 && a.iter().chain(b).all(|run| is_pooled(run.document()))
+    let documents = || a.iter().chain(b).map(|run| run.document());
+    series.len() > 1 && documents().all(is_pooled) && !delays::are_of_several_programs(documents())
 }
 
 /// All figures. The verdict rests on all series together where they can be pooled; then each
@@ -66,6 +67,15 @@ pub(super) fn of(
 }
 
 impl FoundFigures {
+    /// Takes all judgements back, where the sides cannot be judged however many runs they have.
+    pub(super) fn describe(&mut self) {
+        (self.verdict, self.judged) = (AbVerdict::Inconclusive, false);
+        for row in self.figures.iter_mut().chain(&mut self.described) {
+            (row.low, row.high, row.pairs, row.pairs_needed) = (None, None, 0, None);
+            row.verdict = AbVerdict::Inconclusive;
+        }
+    }
+
     /// Judges the figures of a family together; the verdicts of those that are to be judged.
     fn take(&mut self, family: Vec<Measured>) -> Vec<AbVerdict> {
         let (judged, described): (Vec<Measured>, Vec<Measured>) =

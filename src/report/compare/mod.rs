@@ -6,6 +6,7 @@
 
 mod against;
 mod causes;
+mod delays;
 mod facts;
 mod figures;
 mod for_page;
@@ -142,9 +143,21 @@ pub struct SideComparison {
     pub causes: Vec<BandDifference>,
     /// The worst validity of all runs.
     pub validity: Validity,
+    /// Why nothing is judged; absent where all is that can be.
+    #[serde(skip)]
+    pub unjudged: Option<Unjudged>,
     /// What the figures are figures of: `wake-ups`.
     #[serde(skip)]
     pub samples: &'static str,
+}
+
+/// Why a difference is described and not judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unjudged {
+    /// How much runs of one set-up differ is not known.
+    FewRuns,
+    /// Nor is how much what measured them differs.
+    SeveralPrograms,
 }
 
 /// A run that was compared.
@@ -204,10 +217,15 @@ pub fn compare(
 ) -> Result<SideComparison, CompareError> {
     side::check(a, b, options)?;
     let series = side::common_series(a, b)?;
-    let found = figures::of(a, b, &series, options);
+    let all = || a.iter().chain(b);
+    let mut found = figures::of(a, b, &series, options);
+    let mut unjudged = (!found.judged).then_some(Unjudged::FewRuns);
+    if delays::are_of_several_programs(all().map(|run| run.document())) {
+        found.describe();
+        unjudged = Some(Unjudged::SeveralPrograms);
+    }
     let pools = figures::pools(a, b, &series);
     let names = |side: &[&LoggedRun]| side.iter().map(|run| run.name().to_owned()).collect();
-    let all = || a.iter().chain(b);
     let (of_a, of_b) = (side::runs(a), side::runs(b));
     let causes = causes_between(&of_a, &of_b);
     let mut remarks = remarks::of(a, b, &series, &found.figures, options);
@@ -217,6 +235,7 @@ pub fn compare(
         b: names(b),
         verdict: found.verdict,
         judged: found.judged,
+        unjudged,
         remarks,
         figures: found.figures,
         described: found.described,

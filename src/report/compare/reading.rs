@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, panic, thread};
 
 use super::{
     CompareError, CompareOptions, CompareReport, LoggedRun, RunInComparison, SideComparison,
-    compare,
+    compare, delays,
 };
 use crate::{
     analysis::ab::verdict::overall,
@@ -43,7 +43,10 @@ pub fn compare_runs(
 
 /// Reads the logs of runs, as many at once as there are CPUs; all of them in the same view, which
 /// flatters none.
-fn read(runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError> {
+fn read(mut runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError> {
+    if delays::are_of_several_programs(runs.iter().map(|run| &run.document)) {
+        runs.iter_mut().for_each(|run| delays::by_dispatch(&mut run.document));
+    }
     let views = runs.iter().map(|run| LatencyView::of(&run.document));
     let view = views.max().unwrap_or_default();
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{CompareOptions, LoggedRun};
+use super::{CompareOptions, LoggedRun, delays};
 use crate::{
     analysis::replicates::FEWEST_RUNS,
     report::without_host::mark,
-    run::{AbVerdict, ComparedFigureRow, LatencyView},
+    run::{AbVerdict, ComparedFigureRow, Document, LatencyView},
     units::{Nanos, many},
 };
+
+/// So many series that are left out are named: perf has all tasks of a machine.
+const MOST_NAMES: usize = 20;
 
 /// The remarks, in whole sentences.
 pub(super) fn of(
@@ -19,7 +22,10 @@ pub(super) fn of(
     options: &CompareOptions,
 ) -> Vec<String> {
     let mut remarks = Vec::new();
-    if a.len().min(b.len()) < FEWEST_RUNS {
+    let documents: Vec<&Document> = a.iter().chain(b).map(|run| run.document()).collect();
+    if let Some(remark) = delays::remark(&documents) {
+        remarks.push(remark);
+    } else if a.len().min(b.len()) < FEWEST_RUNS {
         remarks.push(few(a.len(), b.len()));
     } else {
         remarks.extend(shared(figures, options));
@@ -184,7 +190,9 @@ fn left_out(a: &[&LoggedRun], b: &[&LoggedRun], series: &[String]) -> Option<Str
         .filter(|name| !series.iter().any(|own| own == name))
         .collect();
     (!others.is_empty()).then(|| {
-        let others: Vec<&str> = others.into_iter().collect();
-        format!("Not in all runs, and left out: {}.", others.join(", "))
+        let more = others.len().saturating_sub(MOST_NAMES);
+        let shown: Vec<&str> = others.into_iter().take(MOST_NAMES).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("Not in all runs, and left out: {}{more}.", shown.join(", "))
     })
 }

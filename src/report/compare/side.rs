@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hdrhistogram::Histogram;
 
-use super::{CompareError, CompareOptions};
+use super::{CompareError, CompareOptions, delays};
 use crate::{
     analysis::ab::{figure::ComparedFigure, measured::MeasuredBlock},
     report::intervals::{RunIntervals, RunLog},
@@ -27,7 +27,7 @@ impl LoggedRun {
     ///
     /// # Errors
     /// A log that cannot be read to its end, and a run without a sample.
-    pub fn read(run: Run, view: LatencyView, describes: bool) -> Result<Self, CompareError> {
+    pub fn read(mut run: Run, view: LatencyView, describes: bool) -> Result<Self, CompareError> {
         let name = run.document.name.clone();
         if run.document.wakeups().all(|series| series.percentiles.is_empty()) {
             return Err(match run.document.figures.is_empty() {
@@ -39,6 +39,7 @@ impl LoggedRun {
             Ok(log) => log,
             Err(what) => return Err(CompareError::Damaged { name, what }),
         };
+        delays::rename(&mut run.document);
         let intervals = describes.then(|| intervals(&run, &log));
         Ok(Self { run, log, intervals })
     }
@@ -131,7 +132,9 @@ pub(super) fn check(
     }
     let Some(first) = all.first() else { return Ok(()) };
     let probe = |run: &LoggedRun| run.document().probe.measured_as().to_owned();
-    if let Some(other) = all.iter().find(|run| probe(run) != probe(first)) {
+    let other = all.iter().find(|run| probe(run) != probe(first));
+    let are_alike = delays::are_of_several_programs(all.iter().map(|run| run.document()));
+    if let Some(other) = other.filter(|_| !are_alike) {
         return Err(CompareError::Probes {
             a: first.name().to_owned(),
             probe_a: probe(first),

@@ -1,5 +1,7 @@
 //! Made-up runs side by side.
 
+mod delays;
+
 use std::path::Path;
 
 use super::{causes::of_bands, *};

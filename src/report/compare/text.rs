@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{CompareReport, SideComparison, shift};
+use super::{CompareReport, SideComparison, Unjudged, shift};
 use crate::{
     plain::plain,
     report::{
@@ -344,8 +344,12 @@ pub(in crate::report) fn push_causes(out: &mut String, band: &BandDifference, sa
 
 /// The verdict's reason in one line.
 fn reason(one: &SideComparison) -> String {
-    if !one.judged {
-        return "too few runs to judge a difference; the figures above describe these runs".into();
+    if let Some(why) = one.unjudged {
+        let why = match why {
+            Unjudged::FewRuns => "too few runs to judge a difference",
+            Unjudged::SeveralPrograms => "different programs measured, so that nothing is judged",
+        };
+        return format!("{why}; the figures above describe these runs");
     }
     let first = one.figures.first().map(|row| row.series.clone());
     let own = |row: &&ComparedFigureRow| {

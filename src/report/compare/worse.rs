@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::SideComparison;
+use super::{SideComparison, Unjudged};
 use crate::{
     analysis::ab::figure::{ComparedFigure, UnknownFigure},
     report::{
@@ -122,7 +122,7 @@ impl WorseGate {
             None => row.series.is_none() == pooled,
         };
         let results: Vec<GateResult> =
-            rows().filter(is_meant).map(|row| self.result(row, comparison.judged)).collect();
+            rows().filter(is_meant).map(|row| self.result(row, comparison.unjudged)).collect();
         if results.is_empty() {
             let names: Vec<&str> = rows().filter_map(|row| row.series.as_deref()).collect();
             let there =
@@ -132,7 +132,7 @@ impl WorseGate {
         Ok(results)
     }
 
-    fn result(&self, row: &ComparedFigureRow, judged: bool) -> GateResult {
+    fn result(&self, row: &ComparedFigureRow, unjudged: Option<Unjudged>) -> GateResult {
         let limit = 1.0 + self.share;
         let (verdict, reason) = match row.low.zip(row.high) {
             Some((low, high)) => {
@@ -143,8 +143,7 @@ impl WorseGate {
                 };
                 (verdict, format!("B / A is {} to {}", digits(low), digits(high)))
             }
-            None if judged => (GateVerdict::Inconclusive, "there is no interval".into()),
-            None => (GateVerdict::Inconclusive, "too few runs: it takes three of each side".into()),
+            None => (GateVerdict::Inconclusive, no_interval(unjudged).into()),
         };
         GateResult { gate: self.text.clone(), series: row.series.clone(), verdict, reason }
     }
@@ -153,6 +152,15 @@ impl WorseGate {
 /// Three decimals, or as many digits as tell it from 0.
 fn digits(of: f64) -> String {
     if (0.1..100.0).contains(&of) { format!("{of:.3}") } else { ratio(of) }
+}
+
+/// Why a gate finds no interval to decide by.
+const fn no_interval(unjudged: Option<Unjudged>) -> &'static str {
+    match unjudged {
+        None => "there is no interval",
+        Some(Unjudged::FewRuns) => "too few runs: it takes three of each side",
+        Some(Unjudged::SeveralPrograms) => "different programs measured: take runs of one",
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +194,10 @@ mod tests {
             b: Vec::new(),
             verdict: AbVerdict::Inconclusive,
             judged: figures.iter().any(|row| row.low.is_some()),
+            unjudged: match figures.iter().any(|row| row.low.is_some()) {
+                true => None,
+                false => Some(Unjudged::FewRuns),
+            },
             figures,
             described: Vec::new(),
             shift: Vec::new(),

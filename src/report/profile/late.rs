@@ -129,7 +129,7 @@ mod tests {
             stack: stack.iter().map(|frame| (*frame).to_owned()).collect(),
         };
         let peak = |blame| Peak {
-            at_ns: 1,
+            at_ns: Some(1),
             series: "cpu0".into(),
             cpu: 0,
             latency_ns: 100,

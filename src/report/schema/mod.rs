@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{page::Page, why::WhyReport};
 use crate::run::{
     AB_SCHEMA_VERSION, AbRecord, Document, PLAN_SCHEMA_VERSION, PlanRecord, SCHEMA_VERSION,
+    settings_record::{SETTINGS_SCHEMA_VERSION, SettingsRecord},
 };
 
 const RULES: &str = include_str!("rules.json");
@@ -37,6 +38,11 @@ const OF_PLAN: &str = "The record of one plan that is measured on this machine; 
     `tardy plan --json` prints the same, with what gates came to. Times are in ns. A later tardy \
     may add members without raising schema_version, and readers pass over what they do not know. \
     docs/plans.md explains it.";
+
+const OF_SETTINGS: &str = "What each setting of a machine was found to be worth; \
+    `tardy check --measure --json` prints the same. Latencies and times are in ns. A later tardy \
+    may add members without raising schema_version, and readers pass over what they do not know. \
+    docs/check.md explains it.";
 
 const OF_PAGE: &str = "The data of a report page: what the drawing code reads. docs/page-data.md \
     explains it.";
@@ -111,6 +117,13 @@ fn plan_schema() -> Value {
     schema
 }
 
+fn settings_schema() -> Value {
+    let title = format!("settings.json of tardy, schema_version {SETTINGS_SCHEMA_VERSION}");
+    let mut schema = schema_of::<SettingsRecord>(&title, OF_SETTINGS);
+    schema["properties"]["schema_version"]["const"] = json!(SETTINGS_SCHEMA_VERSION);
+    schema
+}
+
 fn page_schema() -> Value {
     schema_of::<Page>("The data of a report page", OF_PAGE)
 }
@@ -150,6 +163,11 @@ fn the_schema_of_a_comparison_is_what_its_types_say() {
 #[test]
 fn the_schema_of_a_plan_is_what_its_types_say() {
     same("docs/plan.schema.json", &pretty(&plan_schema()));
+}
+
+#[test]
+fn the_schema_of_tried_settings_is_what_its_types_say() {
+    same("docs/settings.schema.json", &pretty(&settings_schema()));
 }
 
 #[test]

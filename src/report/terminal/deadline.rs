@@ -6,8 +6,8 @@ use crate::{
     units::{Nanos, count, span},
 };
 
-/// Pushes the table, and what counts cannot say.
-pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64) {
+/// Pushes the table, and what counts cannot say; `has_raw`: single samples could be kept.
+pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64, has_raw: bool) {
     let Some(first) = found.first() else { return };
     let is_same = found.iter().all(|own| own.deadline_ns == first.deadline_ns);
     let heading = match is_same {
@@ -43,28 +43,45 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64) 
         ]);
     }
     push_lines(out, &table.lines());
-    for note in notes(found, observed_s) {
+    for note in notes(found, observed_s, has_raw) {
         out.push_str(&format!("{DIM}{note}{DIM:#}\n"));
     }
     out.push('\n');
 }
 
-fn notes(found: &[SeriesDeadline], observed_s: f64) -> Vec<String> {
+fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if found.iter().any(|own| own.missed == 0) {
+    let met: Vec<&str> = found
+        .iter()
+        .filter(|own| own.missed == 0 && own.unseen == 0)
+        .map(|own| own.series.as_str())
+        .collect();
+    if !met.is_empty() {
         let third = span(observed_s / 3.0);
+        let whose = match (met.len() == found.len(), &met[..]) {
+            (true, _) => String::new(),
+            (false, [one]) => format!("{}: ", sample_name::series(one)),
+            (false, several) => format!("{} series: ", several.len()),
+        };
         notes.push(format!(
-            "none missed in {}: at 95 %, less than one cluster of misses in {third} if the load \
-             stays",
+            "{whose}none missed in {}: at 95 %, less than one cluster of misses in {third} if the \
+             load stays",
             span(observed_s)
         ));
     }
     if found.iter().any(|own| own.missed > 0 && own.share_met_low.is_none()) {
         notes.push("- no interval: fewer than 10 independent misses".into());
     }
+    for own in found.iter().filter(|own| own.unseen > 0) {
+        let name = sample_name::series(&own.series);
+        notes.push(format!(
+            "- {name}: at most {} more, late ones perhaps, were not seen",
+            count(own.unseen)
+        ));
+    }
     if found.iter().any(|own| own.longest_burst.is_none()) {
-        notes
-            .push("how misses follow each other is not in counts: --raw keeps every sample".into());
+        let remedy = if has_raw { ": --raw keeps every sample" } else { "" };
+        notes.push(format!("how misses follow each other is not in counts{remedy}"));
     }
     let worst = found.iter().filter(|own| own.longest_burst.is_none()).filter_map(|own| {
         let worst = own.worst_interval?;
@@ -110,6 +127,7 @@ mod tests {
             deadline_ns: 500_000,
             periods: 10_000,
             missed: 3,
+            unseen: 0,
             share_met: 0.9997,
             share_met_low: None,
             share_met_high: None,
@@ -118,7 +136,7 @@ mod tests {
             worst_interval: None,
         };
         let mut out = String::new();
-        push(&mut out, &[own], 60.0);
+        push(&mut out, &[own], 60.0, true);
         let text = anstream::adapter::strip_str(&out).to_string();
         assert!(text.contains("99.970 %"), "{text}");
         assert!(text.contains("fewer than 10 independent misses"), "{text}");

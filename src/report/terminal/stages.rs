@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// What it adds to look at threads of others; `docs/overhead.md` has how that was measured.
-const ATTACHED_COST: &str = "on Debian's 6.1 in counted time it adds 1.5 us to a wake-up by a \
-                             timer, and 0.8 us to one of another thread; tracing (--trace off \
+const ATTACHED_COST: &str = "on Debian's 6.1 in counted time it adds 1.6 us to a wake-up by a \
+                             timer, and 0.7 us to one of another thread; tracing (--trace off \
                              spares it) adds to both";
 
 /// Series whose stages are shown at most: those with the largest latencies.

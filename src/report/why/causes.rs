@@ -3,14 +3,14 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use super::{
-    phrases::{figure, is_probable},
+    phrases::is_probable,
     terminal_text::{DIM, TerminalText},
 };
 use crate::{
     analysis::bands::{Band, CauseInBand},
     plain::cut,
     report::{
-        causes::words::head as label,
+        causes::words::{figure, head as label},
         table::{Table, us},
     },
     run::{peaks::Cause, probes::SampleName},

@@ -10,8 +10,6 @@ mod text;
 mod timeline;
 mod verdict;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -22,12 +20,15 @@ use crate::{
         together::{Together, together},
     },
     report::{
-        causes::{self as all_causes, Causes},
+        causes::{
+            self as all_causes, Causes,
+            responses::{self, ResponseCause},
+        },
         sample_name::SampleName,
     },
     run::{
         CaveatKind, Document, Run, TraceMode, names,
-        peaks::{Basis, Blame, Cause, CauseOf, Peak},
+        peaks::{Blame, Peak},
         peaks_file::Damage,
         without_host::WithoutHost,
     },
@@ -72,6 +73,13 @@ pub struct WhyReport {
     /// What late responses were spent on, most first: no wake-ups, and in no band.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<ResponseCause>,
+    /// Late responses that were analysed: those in `responses`, the latest first.
+    #[serde(default)]
+    pub responses_analysed: u64,
+    /// Late responses that were not: for them there was no time, or their events were overwritten
+    /// by then.
+    #[serde(default)]
+    pub responses_passed_over: u64,
     /// Causes that come at a beat, those with the most events first.
     pub periodic: Vec<PeriodicCause>,
     /// Peaks that hit several CPUs at once; absent where none did.
@@ -128,43 +136,6 @@ pub enum NotTraced {
     },
 }
 
-/// What late responses of a series were spent on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ResponseCause {
-    /// Whose.
-    pub series: String,
-    /// What kind.
-    pub cause: Cause,
-    /// Which one.
-    pub name: String,
-    /// What the name rests on.
-    pub basis: Basis,
-    /// Late responses that had it.
-    pub responses: u64,
-    /// Its part of their time, ns.
-    pub ns: u64,
-    /// Its share of the time of all late responses, 0 to 1.
-    pub share: f64,
-}
-
-fn responses(blame: &Blame) -> Vec<ResponseCause> {
-    let all_ns: u64 = blame.responses.iter().map(|bucket| bucket.ns).sum();
-    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for (cause, times, ns) in blame.responses.iter().flat_map(|bucket| &bucket.parts) {
-        let sum = sums.entry(*cause).or_default();
-        *sum = (sum.0 + times, sum.1 + ns);
-    }
-    let found = sums.into_iter().filter_map(|(number, (responses, ns))| {
-        let CauseOf { series, cause, name, basis } = blame.causes.get(number as usize)?.clone();
-        let share = ns as f64 / all_ns.max(1) as f64;
-        Some(ResponseCause { series, cause, name, basis, responses, ns, share })
-    });
-    let mut found: Vec<ResponseCause> = found.collect();
-    found.sort_by_key(|one| std::cmp::Reverse(one.ns));
-    found
-}
-
 /// What a run knows of why its wake-ups were late; and its record, with what reading it gave reason
 /// to doubt.
 ///
@@ -200,7 +171,9 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
-        responses: responses(&blame),
+        responses: responses::spent_on(&blame),
+        responses_analysed: responses::analysed(&blame),
+        responses_passed_over: blame.responses_passed_over,
         periodic: periodic::causes(&all, interval.unwrap_or(1_000_000)),
         together: together(&all),
         preempted: preempted(&blame, &series),

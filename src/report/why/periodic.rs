@@ -65,11 +65,11 @@ fn events(peaks: &[&Brief], grid_ns: i64) -> Vec<i64> {
     let mut events: Vec<i64> = Vec::new();
     let near = grid_ns.saturating_mul(2);
     let mut last = None;
-    for peak in peaks {
-        if last.is_none_or(|last: i64| peak.at_ns.saturating_sub(last) >= near) {
-            events.push(peak.at_ns);
+    for at_ns in peaks.iter().filter_map(|peak| peak.at_ns) {
+        if last.is_none_or(|last: i64| at_ns.saturating_sub(last) >= near) {
+            events.push(at_ns);
         }
-        last = Some(peak.at_ns);
+        last = Some(at_ns);
     }
     events
 }
@@ -82,7 +82,7 @@ mod tests {
 
     fn peak(at_ns: i64, cpu: u32, name: &str) -> Brief {
         Brief {
-            at_ns,
+            at_ns: Some(at_ns),
             latency_ns: 5 * MS / 10,
             series: format!("cpu{cpu}").into(),
             cpu,

@@ -1,4 +1,4 @@
-//! Lanes, bands and shares in words, and what is said with a reservation; causes are in
+//! Lanes and bands in words, and what is said with a reservation; causes and shares are in
 //! `causes::words`.
 
 use crate::{
@@ -33,31 +33,5 @@ pub(super) fn band(name: &str, sample: SampleName) -> String {
     match name {
         "worst" => format!("in the ten worst {}", sample.many()),
         name => format!("above {name}"),
-    }
-}
-
-/// A share as a whole percentage: `61 %`.
-pub(super) fn percent(share: f64) -> String {
-    format!("{} %", figure(share))
-}
-
-/// The same without its sign: `61`, `4.1`, `<0.1`.
-pub(super) fn figure(share: f64) -> String {
-    match share * 100.0 {
-        p if p >= 9.95 => format!("{p:.0}"),
-        p if p >= 0.05 => format!("{p:.1}"),
-        p if p > 0.0 => "<0.1".into(),
-        _ => "0".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_have_two_digits() {
-        let shares = [1.0, 0.614, 0.0412, 0.0004, 0.0].map(percent);
-        assert_eq!(shares, ["100 %", "61 %", "4.1 %", "<0.1 %", "0 %"]);
     }
 }

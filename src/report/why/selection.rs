@@ -26,11 +26,11 @@ impl PeakFilter {
     /// Whether this peak of a run is meant.
     #[must_use]
     pub fn takes(&self, peak: &Peak, document: &Document) -> bool {
-        let at_ns = peak.at_ns.saturating_sub(document.start_monotonic_ns);
+        let into_ns = into_ns(peak, document);
         let is_of = |cause| peak.parts_by_name().first().is_some_and(|part| part.cause == cause);
         self.cpu.is_none_or(|cpu| cpu == peak.cpu)
-            && self.since_ns.is_none_or(|since_ns| at_ns >= since_ns)
-            && self.until_ns.is_none_or(|until_ns| at_ns <= until_ns)
+            && self.since_ns.is_none_or(|since_ns| into_ns.is_some_and(|at| at >= since_ns))
+            && self.until_ns.is_none_or(|until_ns| into_ns.is_some_and(|at| at <= until_ns))
             && self.cause.is_none_or(is_of)
     }
 
@@ -70,11 +70,17 @@ pub enum PeakView {
     NoneFits(PeakFilter, usize),
 }
 
+/// When a peak was due, ns into the run; nothing where that is not known.
+#[must_use]
+pub(super) fn into_ns(peak: &Peak, document: &Document) -> Option<i64> {
+    peak.at_ns.map(|at_ns| at_ns.saturating_sub(document.start_monotonic_ns))
+}
+
 /// When a peak was due, by the clock of the wall: `2026-11-21 20:30:55.123 UTC`; empty where the
-/// run does not say when it began.
+/// run does not say when it began, or nothing when the peak was.
 #[must_use]
 pub(super) fn moment(peak: &Peak, document: &Document) -> String {
-    let into_ns = peak.at_ns.saturating_sub(document.start_monotonic_ns);
+    let Some(into_ns) = into_ns(peak, document) else { return String::new() };
     let start = document.started_at.parse::<jiff::Timestamp>();
     let at = start.map(|start| start.checked_add(jiff::SignedDuration::from_nanos(into_ns)));
     match at {
@@ -110,7 +116,7 @@ mod tests {
             stack: Vec::new(),
         };
         Peak {
-            at_ns,
+            at_ns: Some(at_ns),
             series: "cpu0".into(),
             cpu,
             latency_ns: 100,
@@ -137,6 +143,10 @@ mod tests {
         assert!(kept(PeakFilter { since_ns: Some(500), until_ns: Some(500), ..all }));
         assert!(!kept(PeakFilter { since_ns: Some(501), ..all }));
         assert!(!kept(PeakFilter { until_ns: Some(499), ..all }));
+        let timeless = Peak { at_ns: None, ..peak.clone() };
+        assert!(all.takes(&timeless, &run));
+        assert!(!PeakFilter { since_ns: Some(0), ..all }.takes(&timeless, &run));
+        assert!(!PeakFilter { until_ns: Some(i64::MAX), ..all }.takes(&timeless, &run));
     }
 
     #[test]
@@ -163,6 +173,7 @@ mod tests {
         assert_eq!(moment(&late, &run), "", "a record without its start");
         run.started_at = "2026-11-21T20:30:55.000Z".into();
         assert_eq!(moment(&late, &run), "2026-11-21 20:30:56.250 UTC");
+        assert_eq!(moment(&Peak { at_ns: None, ..late.clone() }, &run), "", "nobody knows when");
         assert_eq!(main_cause(&late), ("softirq: NET_RX".into(), 0.61));
     }
 }

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    ResponseCause, WhyReport, causes,
-    phrases::percent,
+    WhyReport, causes,
     selection::PeakView,
     terminal_text::{DIM, TerminalText},
     timeline,
@@ -15,11 +14,14 @@ use super::{
 use crate::{
     plain::{cut, plain},
     report::{
-        causes::words::phrase,
+        causes::{
+            responses::sentence,
+            words::{percent, phrase},
+        },
         table::{Table, us},
         without_host,
     },
-    run::{Document, RESPONSE, SeriesSummary, Validity, peaks::Basis, probes::SampleName},
+    run::{Document, RESPONSE, SeriesSummary, Validity, probes::SampleName},
     units::{Nanos, count, many, span, times},
 };
 
@@ -178,23 +180,12 @@ fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
 
 /// What late responses were spent on, in one sentence.
 fn responses(sheet: &mut TerminalText, why: &WhyReport) {
-    if why.responses.is_empty() {
-        return;
+    if let Some(text) =
+        sentence(&why.responses, (why.responses_analysed, why.responses_passed_over))
+    {
+        wrapped(sheet, Style::new(), &plain(&text));
+        sheet.gap();
     }
-    let one = |cause: &ResponseCause| {
-        let doubt = if cause.basis == Basis::Measured { "" } else { "~" };
-        format!(
-            "{doubt}{} {} ({})",
-            percent(cause.share),
-            phrase(cause.cause, &cause.name),
-            cause.series
-        )
-    };
-    let most: Vec<String> =
-        why.responses.iter().filter(|own| own.share >= 0.01).take(MOST_BEATS).map(one).collect();
-    let text = format!("The time of late responses: {}", most.join(", "));
-    wrapped(sheet, Style::new(), &plain(&text));
-    sheet.gap();
 }
 
 /// The stages of a run, each once, and each by the series that it is a stage of. What comes after

@@ -4,19 +4,19 @@ use anstyle::Style;
 
 use super::{
     WhyReport,
-    phrases::{figure, lane},
-    selection::{PeakView, main_cause, moment},
+    phrases::lane,
+    selection::{PeakView, into_ns, main_cause, moment},
     terminal_text::TerminalText,
 };
 use crate::{
     plain::cut,
     report::{
-        causes::words::head as label,
+        causes::words::{figure, head as label},
         table::{Table, us},
         words::beyond_tracepoint,
     },
     run::{
-        Document,
+        Document, Status,
         peaks::{MessageStages, Moment, PACING, Part, Peak, StagesOf},
         probes::{LatencyFrom, SampleName},
     },
@@ -94,7 +94,6 @@ fn list(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
 }
 
 fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) {
-    let seconds = peak.at_ns.saturating_sub(document.start_monotonic_ns) as f64 / 1e9;
     let what = match SampleName::of(document) {
         SampleName::RoundTrip => format!("round trip of {}", Nanos(peak.latency_ns)),
         SampleName::Gap => {
@@ -105,9 +104,7 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
             format!("{} late on {}{tid}", Nanos(peak.latency_ns), cut(&peak.series, 20))
         }
     };
-    let at = moment(peak, document);
-    let at = if at.is_empty() { at } else { format!(" ({at})") };
-    sheet.line(BOLD, &format!("{rank}. {what}, {seconds:.3} s into the run{at}"));
+    sheet.line(BOLD, &format!("{rank}. {what}{}", when(peak, document)));
     for way in &peak.ways {
         let (name, took) = (cut(&way.way, 12), Nanos(way.ns));
         match &way.stages {
@@ -127,6 +124,9 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
     match &peak.stages {
         Some(stages) => sheet.line(Style::new(), &format!("   {}", stages_of(stages))),
         None if peak.is_cycle() => {}
+        None if document.status == Status::Imported => {
+            sheet.line(DIM, "   its stages are not in the file");
+        }
         None if peak.ways.is_empty() && SampleName::of(document) != SampleName::Gap => {
             sheet.line(DIM, "   its stages are not known: the kernel's record did not match");
         }
@@ -146,6 +146,14 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
     }
     happened(sheet, peak, since(document, peak));
     sheet.gap();
+}
+
+/// When it was due, as the end of a line; nothing where nobody knows.
+fn when(peak: &Peak, document: &Document) -> String {
+    let Some(into_ns) = into_ns(peak, document) else { return String::new() };
+    let at = moment(peak, document);
+    let at = if at.is_empty() { at } else { format!(" ({at})") };
+    format!(", {:.3} s into the run{at}", into_ns as f64 / 1e9)
 }
 
 fn stages_of(stages: &StagesOf) -> String {
@@ -355,7 +363,7 @@ mod tests {
         timeline.push(moment(5_000, None, "woke"));
         timeline.push(moment(9_000, Some(9_000), "task"));
         let peak = Peak {
-            at_ns: 0,
+            at_ns: Some(0),
             series: "cpu0".into(),
             cpu: 0,
             latency_ns: 5_000,
@@ -385,7 +393,7 @@ mod tests {
             stack: Vec::new(),
         };
         let peak = Peak {
-            at_ns: 0,
+            at_ns: Some(0),
             series: "cpu0".into(),
             cpu: 0,
             latency_ns: 1_000,

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{
     WhyReport,
-    phrases::{band as band_words, is_probable, percent},
+    phrases::{band as band_words, is_probable},
 };
 use crate::{
     analysis::bands::{Band, CauseInBand},
-    report::causes::words::phrase,
-    run::peaks::Cause,
+    report::causes::words::{percent, phrase},
+    run::{
+        peaks::{Basis, Cause, Part, Peak},
+        probes::SampleName,
+    },
     units::Nanos,
 };
 
@@ -33,6 +36,7 @@ pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
     let Some(band) = order.into_iter().find_map(named) else {
         return match why.summed_ns {
             Some(0) => format!("Too few {} yet to name a cause.", why.sample.many()),
+            None if let Some(worst) = why.peaks.first() => of_one(worst, why.sample),
             _ => format!("No {} was late enough to be blamed.", why.sample.one()),
         };
     };
@@ -71,6 +75,33 @@ pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
         sentence.push_str(&format!("; {} is unexplained", percent(unexplained)));
     }
     sentence + "."
+}
+
+/// Of a run that has no band: too few samples for one, or samples without a histogram.
+fn of_one(worst: &Peak, sample: SampleName) -> String {
+    let parts = worst.parts_by_name();
+    let share = |part: &Part| part.ns as f64 / worst.latency_ns.max(1) as f64;
+    let (unknown, known): (Vec<&Part>, Vec<&Part>) =
+        parts.iter().partition(|part| part.cause == Cause::Unexplained);
+    let mut said: Vec<String> = Vec::new();
+    for part in known.into_iter().filter(|part| share(part) >= WORTH).take(NAMES) {
+        let probably = if part.basis == Basis::Inferred { "probably " } else { "" };
+        let words = phrase(part.cause, &part.name);
+        said.push(format!("{} was {probably}{words}", percent(share(part))));
+    }
+    let unexplained: f64 = unknown.into_iter().map(share).sum();
+    if unexplained >= WORTH {
+        said.push(format!("{} is unexplained", percent(unexplained)));
+    }
+    let (one, late) = (sample.one(), Nanos(worst.latency_ns));
+    match said.is_empty() {
+        true => format!("The worst {one} that was kept, {late} on {}, has no cause.", worst.series),
+        false => format!(
+            "Of the worst {one} that was kept, {late} on {}, {}.",
+            worst.series,
+            said.join("; ")
+        ),
+    }
 }
 
 /// A kind of cause in a band, its share of all time, and its names, largest first.

@@ -25,10 +25,17 @@ pub enum AttachCaveat {
     },
     /// Threads were not measured.
     ThreadsWithoutRoom {
-        /// How many.
+        /// How many of which nothing is known.
         threads: u64,
+        /// How many for a part of the time, until others woke up more often.
+        gave_way: u64,
         /// How many can be at one time.
         most: u64,
+    },
+    /// Threads were awake all the time.
+    NeverSlept {
+        /// Their series, `NAME/TID`.
+        threads: Vec<String>,
     },
     /// No thread woke up.
     NothingWoke,
@@ -38,6 +45,13 @@ pub enum AttachCaveat {
         unseen: u64,
         /// Beside so many that were.
         wakeups: u64,
+    },
+    /// Of periods it is not known whether they had an expiry.
+    PeriodsUnseen {
+        /// How many.
+        unseen: u64,
+        /// Of so many.
+        periods: u64,
     },
 }
 
@@ -62,16 +76,18 @@ impl AttachCaveat {
                 format!("The command did not end with exit code 0: {ended}."),
                 "Look at what it printed; tardy's own exit code is about the measurement.",
             ),
-            Self::ThreadsWithoutRoom { threads, most } => (
+            Self::ThreadsWithoutRoom { threads, gave_way, most } => (
                 "attach_threads_without_room",
                 Weakens,
-                format!(
-                    "There was no room for {}, as at most {} are measured at a time: nothing is \
-                     known of them.",
-                    many(*threads, "thread"),
-                    count(*most)
-                ),
+                without_room(*threads, *gave_way, *most),
                 "Name fewer threads: --comm for those of one name, --tid for a single one.",
+            ),
+            Self::NeverSlept { threads } => (
+                "attach_never_slept",
+                Weakens,
+                never_slept(threads),
+                "If they compute all the time, name the others alone (--tid, --comm); if they have \
+                 a period, they were behind it all the time.",
             ),
             Self::NothingWoke => (
                 "attach_nothing_woke",
@@ -84,14 +100,64 @@ impl AttachCaveat {
                 "attach_wakeups_unseen",
                 Weakens,
                 format!(
-                    "Threads were seen to get the CPU {} without a wake-up before that: it is \
-                     missing beside {} that were seen.",
+                    "What threads did was not seen {}, beside {} wake-ups that were: a wake-up, or \
+                     that a thread had the CPU or left it.",
                     crate::units::times(*unseen),
                     count(*wakeups)
                 ),
-                "The kernel leaves a program out that would interrupt itself; nothing else is \
-                 known to hide a wake-up. Please report it with the version of the kernel.",
+                "The kernel leaves a program out that would interrupt itself, and one virtual \
+                 machine leaves its tracepoints out on a CPU that comes out of idle. Please report \
+                 others with the version of the kernel.",
+            ),
+            Self::PeriodsUnseen { unseen, periods } => (
+                "attach_periods_unseen",
+                Weakens,
+                format!(
+                    "Of {} of {} periods it is not known whether they had a wake-up, as something \
+                     that their threads did meanwhile was not seen: they are neither met nor \
+                     missed.",
+                    count(*unseen),
+                    count(*periods)
+                ),
+                "Take the missed periods as the least that there were, and with those not seen as \
+                 the most; the largest latency may have been among these.",
             ),
         }
     }
+}
+
+/// So many are named.
+const NAMED: usize = 4;
+
+fn never_slept(threads: &[String]) -> String {
+    let mut named = threads.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if threads.len() > NAMED {
+        named = format!("{named} and {} more", threads.len() - NAMED);
+    }
+    format!(
+        "{} had or wanted a CPU in all of the measured time, or in more than the last half of it, \
+         and did not sleep ({named}): without a wake-up there is no latency.",
+        many(threads.len() as u64, "thread")
+    )
+}
+
+fn without_room(threads: u64, gave_way: u64, most: u64) -> String {
+    let most = format!("At most {} threads are measured at a time.", count(most));
+    let nothing = match threads {
+        0 => String::new(),
+        _ => format!(
+            " There was no room for {}, of which nothing is known.",
+            many(threads, "more thread")
+        ),
+    };
+    let (were, them) = if gave_way == 1 { ("was", "it") } else { ("were", "them") };
+    let partly = match gave_way {
+        0 => String::new(),
+        _ => format!(
+            " {} {were} measured for a part of the time, until others woke up more often: what \
+             became of {them} then is not known.",
+            many(gave_way, "thread")
+        ),
+    };
+    format!("{most}{nothing}{partly}")
 }

@@ -7,6 +7,12 @@ use crate::{
     units::{Nanos, count, many},
 };
 
+/// What to do where the samples that were not late are missing.
+const WITH_TABLE: &str = "Import the output of a run with its table too: without --aa-only.";
+
+/// What to do where the program stopped before the thread ran.
+const BY_THREADS: &str = "Stop by the latency of threads alone (rtla timerlat: -T).";
+
 /// A caveat about an imported run. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -69,6 +75,13 @@ pub enum ImportCaveat {
         /// None of them was longer, ns.
         upto_ns: i64,
     },
+    /// Rows that tell of no sample.
+    RowsLeftOut {
+        /// How many.
+        rows: u64,
+        /// What they are: `tell of no wake-up: ...`.
+        why: &'static str,
+    },
     /// Samples of several kinds in one histogram.
     KindsPooled {
         /// Which.
@@ -78,6 +91,21 @@ pub enum ImportCaveat {
     CountsEstimated {
         /// The count.
         samples: u64,
+    },
+    /// Figures of which the program states one number each, made of its own repetitions.
+    OneNumberEach {
+        /// How many.
+        figures: u64,
+    },
+    /// Samples without those that were not late.
+    LateSamplesOnly {
+        /// How many.
+        samples: u64,
+    },
+    /// Latencies that end in the timer's interrupt, before that of the thread is known.
+    InterruptsOnly {
+        /// The series with such a sample.
+        series: Vec<String>,
     },
     /// Some of the samples were lost before the file was written.
     StreamGaps {
@@ -111,7 +139,7 @@ impl ImportCaveat {
             Self::LatenciesRounded { .. } => (
                 "latencies_rounded",
                 Informs,
-                "Let the program write nanoseconds where it can (cyclictest: -N).",
+                "Let the program write nanoseconds where it can (cyclictest: -N; perf: --ns).",
             ),
             Self::UnitAssumed { .. } => {
                 ("unit_assumed", Informs, "Import it again with --unit where this is wrong.")
@@ -129,12 +157,22 @@ impl ImportCaveat {
                 Informs,
                 "Nothing needs to be done: `tardy run noise` does the same.",
             ),
+            Self::RowsLeftOut { .. } => {
+                ("rows_left_out", Informs, "Nothing needs to be done: they are no samples.")
+            }
             Self::KindsPooled { .. } => {
                 ("kinds_pooled", Weakens, "Import the output of the program that measured.")
             }
             Self::CountsEstimated { .. } => {
                 ("counts_estimated", Informs, "Nothing needs to be done: no figure depends on it.")
             }
+            Self::OneNumberEach { .. } => (
+                "one_number_each",
+                Informs,
+                "Write the output of several runs into one file: each is then a value.",
+            ),
+            Self::LateSamplesOnly { .. } => ("late_samples_only", Weakens, WITH_TABLE),
+            Self::InterruptsOnly { .. } => ("interrupts_only", Informs, BY_THREADS),
             Self::StreamGaps { .. } => (
                 "stream_gaps",
                 Weakens,
@@ -182,12 +220,25 @@ impl ImportCaveat {
                 many(*turns, "turn"),
                 Nanos(*upto_ns)
             ),
+            Self::RowsLeftOut { rows, why } => left_out_text(*rows, why),
             Self::KindsPooled { kinds } => {
                 format!("The file has one histogram of different things: {kinds}.")
             }
             Self::CountsEstimated { samples } => format!(
                 "The file does not count its samples: {} follow from its length and its period.",
                 count(*samples)
+            ),
+            Self::OneNumberEach { figures } => one_number_text(*figures),
+            Self::LateSamplesOnly { samples } => format!(
+                "The file has only {} that the program stopped at because of {} latency: nothing \
+                 is known of all others, which were less late.",
+                many(*samples, "sample"),
+                if *samples == 1 { "its" } else { "their" }
+            ),
+            Self::InterruptsOnly { series } => format!(
+                "The program stopped in the timer's interrupt ({}): that late the interrupt was, \
+                 and the thread, of which the file has nothing, was later.",
+                series.join(", ")
             ),
             Self::StreamGaps { missing: 1, samples } => format!(
                 "1 sample is missing in the stream, beside {} that came: its latency is not known.",
@@ -201,6 +252,25 @@ impl ImportCaveat {
             ),
         }
     }
+}
+
+fn left_out_text(rows: u64, why: &str) -> String {
+    if rows == 1 {
+        return format!("1 row of the file is left out, as it {why}.");
+    }
+    format!("{} rows of the file are left out, as each {why}.", count(rows))
+}
+
+fn one_number_text(figures: u64) -> String {
+    let which = if figures == 1 {
+        "The figure".into()
+    } else {
+        format!("Each of {}", many(figures, "figure"))
+    };
+    format!(
+        "{which} is one number that the program made of its repetitions: how these differed is not \
+         in the file."
+    )
 }
 
 fn hidden_text(series: &str, (hidden, samples): (u64, u64), (from, taken): (i64, i64)) -> String {

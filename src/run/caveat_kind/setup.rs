@@ -64,6 +64,13 @@ pub enum SetupCaveat {
         /// What each of these took.
         helpers: Vec<HelperTime>,
     },
+    /// The same, and these took so much that what was measured is not what it is without them.
+    HelpersBusy {
+        /// What they took together, ns.
+        cpu_ns: u64,
+        /// Of all time of the measured CPUs, in whole percent.
+        percent: u64,
+    },
 }
 
 /// What a helper thread of tardy took of the CPUs in the measured time.
@@ -91,6 +98,22 @@ fn beside(helpers: &[HelperTime]) -> String {
         "tardy's own threads ran on the measured CPUs, and ordinary tasks there, be they measured \
          threads or the kernel's that carry messages, may have waited for them: {}.",
         list(helpers, "; ", HelperTime::text)
+    )
+}
+
+fn watchdog_ended(silent_s: u32, made_ordinary: bool) -> String {
+    format!(
+        "The measured threads kept every CPU for themselves: for {silent_s} s no other thread of \
+         tardy got to run; the watchdog ended the run{}.",
+        if made_ordinary { " and made ordinary tasks of them" } else { "" }
+    )
+}
+
+fn busy(cpu_ns: u64, percent: u64) -> String {
+    format!(
+        "tardy's own threads took {} of the measured CPUs, {percent} % of their time, before the \
+         ordinary tasks there: part of what is late here is late because of that.",
+        Nanos(i64::try_from(cpu_ns).unwrap_or(i64::MAX))
     )
 }
 
@@ -167,11 +190,7 @@ impl SetupCaveat {
             Self::WatchdogEnded { silent_s, made_ordinary } => (
                 "watchdog_ended",
                 Weakens,
-                format!(
-                    "The measured threads kept every CPU for themselves: for {silent_s} s no other \
-                     thread of tardy got to run; the watchdog ended the run{}.",
-                    if *made_ordinary { " and made ordinary tasks of them" } else { "" }
-                ),
+                watchdog_ended(*silent_s, *made_ordinary),
                 "Use a longer --interval or fewer --threads, or leave a CPU that is not measured \
                  (--cpus).",
             ),
@@ -181,6 +200,12 @@ impl SetupCaveat {
                 beside(helpers),
                 "Leave a CPU that is not measured (--cpus), or name those of tardy by \
                  --housekeeping; --trace off spares the work of tardy/recorder.",
+            ),
+            Self::HelpersBusy { cpu_ns, percent } => (
+                "helpers_busy",
+                Weakens,
+                busy(*cpu_ns, *percent),
+                "--trace off; else a longer --deadline, a higher --peak-over or fewer --peaks.",
             ),
         }
     }

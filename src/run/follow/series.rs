@@ -17,7 +17,8 @@ use crate::run::{
     document::Document,
     files,
     hlog::{self, IntervalSpan},
-    summary::{SeriesHead, stage_of},
+    series_name::stage_of,
+    summary::SeriesHead,
     writer::names,
 };
 

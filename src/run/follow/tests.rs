@@ -158,7 +158,7 @@ fn peak(at_ns: i64, latency_ns: i64, cause: Cause) -> Peak {
         stack: Vec::new(),
     };
     Peak {
-        at_ns,
+        at_ns: Some(at_ns),
         series: "cpu0".into(),
         tid: None,
         cpu: 0,
@@ -193,7 +193,8 @@ fn peaks_loads_and_what_is_known_meanwhile_are_followed_and_the_end_is_seen() {
     let state = LiveState { at_ns: 7, loads: vec![load], caveats: Vec::new() };
     maker.replace_state(&state).unwrap();
     follower.look();
-    let worst: Vec<_> = follower.worst().iter().map(|peak| (peak.at_ns, peak.latency_ns)).collect();
+    let worst: Vec<_> =
+        follower.worst().iter().map(|peak| (peak.at_ns.unwrap(), peak.latency_ns)).collect();
     assert_eq!(worst, [(2, 900), (3, 700)], "of each cause the worst");
     let read = follower.worst()[0].whole(&path).unwrap();
     assert_eq!(read, peak(2, 900, Cause::Softirq));
@@ -202,7 +203,7 @@ fn peaks_loads_and_what_is_known_meanwhile_are_followed_and_the_end_is_seen() {
     maker.append(names::LOADS, &to_csv(&[row(2.0, 6.0)], false)).unwrap();
     blame.append_peaks(&[peak(5, 950, Cause::Softirq)]).unwrap();
     follower.look();
-    assert_eq!((follower.load_rate(1), follower.worst()[0].at_ns), (Some((2.0, 6.0)), 5));
+    assert_eq!((follower.load_rate(1), follower.worst()[0].at_ns), (Some((2.0, 6.0)), Some(5)));
     assert_eq!(follower.state(), Some(&state));
     let ended = Document { status: Status::Complete, ..planned() };
     maker.finish(&ended).unwrap();

@@ -20,8 +20,8 @@ const MOST_KEPT: usize = 16_384;
 /// A late sample that was kept whole, in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPeak {
-    /// When it was due, `CLOCK_MONOTONIC` ns.
-    pub at_ns: i64,
+    /// When it was due, `CLOCK_MONOTONIC` ns; absent as in [`Peak::at_ns`].
+    pub at_ns: Option<i64>,
     /// Whose.
     pub series: String,
     /// The CPU on which it ended.
@@ -52,7 +52,7 @@ pub struct MainPart {
 /// What is read of a line; its timeline is passed over.
 #[derive(Deserialize)]
 struct PeakLine {
-    at_ns: i64,
+    at_ns: Option<i64>,
     series: String,
     cpu: u32,
     latency_ns: i64,
@@ -136,7 +136,7 @@ impl KeptPeak {
 
 fn main_part(blame: Vec<Part>) -> Option<MainPart> {
     let peak = Peak {
-        at_ns: 0,
+        at_ns: None,
         series: String::new(),
         tid: None,
         cpu: 0,

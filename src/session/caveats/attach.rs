@@ -2,7 +2,10 @@
 
 use crate::{
     kernel::AttachPrograms,
-    run::{AttachCaveat, AttachParameters, AttachRecord, CaveatKind, ProbeRecord},
+    run::{
+        AttachCaveat, AttachParameters, AttachRecord, AttachedRow, CaveatKind, MissedPeriods,
+        ProbeRecord,
+    },
 };
 
 /// One wake-up of so many that is not seen is worth a word.
@@ -15,7 +18,14 @@ pub(super) fn caveats(
     let (Some(ProbeRecord::Attach(asked)), Some(record)) = (probe, record) else {
         return Vec::new();
     };
-    let found = [ended(asked, record), failed(record), no_room(record), unseen(record)];
+    let found = [
+        ended(asked, record),
+        failed(record),
+        no_room(record),
+        never_slept(record),
+        unseen(record),
+        periods_unseen(record),
+    ];
     found.into_iter().flatten().map(CaveatKind::from).collect()
 }
 
@@ -36,8 +46,15 @@ fn failed(record: &AttachRecord) -> Option<AttachCaveat> {
 }
 
 fn no_room(record: &AttachRecord) -> Option<AttachCaveat> {
-    let (threads, most) = (record.no_room, AttachPrograms::MOST as u64);
-    (threads > 0).then_some(AttachCaveat::ThreadsWithoutRoom { threads, most })
+    let &AttachRecord { no_room: threads, gave_way, .. } = record;
+    let most = AttachPrograms::MOST as u64;
+    let is_short = threads > 0 || gave_way > 0;
+    is_short.then_some(AttachCaveat::ThreadsWithoutRoom { threads, gave_way, most })
+}
+
+fn never_slept(record: &AttachRecord) -> Option<AttachCaveat> {
+    let threads = record.never_slept.clone();
+    (!threads.is_empty()).then_some(AttachCaveat::NeverSlept { threads })
 }
 
 fn unseen(record: &AttachRecord) -> Option<AttachCaveat> {
@@ -46,6 +63,20 @@ fn unseen(record: &AttachRecord) -> Option<AttachCaveat> {
     let wakeups: u64 = of_names().map(|row| row.wakeups).sum();
     (unseen > wakeups / UNSEEN && unseen > 1)
         .then_some(AttachCaveat::WakeupsUnseen { unseen, wakeups })
+}
+
+/// As many as are worth a word where they were missed.
+fn periods_unseen(record: &AttachRecord) -> Option<AttachCaveat> {
+    let with_period = || {
+        let own = record.rows.iter().filter(|row| row.tid.is_some());
+        own.filter(|row| row.period_ns.is_some())
+    };
+    let unseen: u64 = with_period().filter_map(|row| row.unsure_periods).sum();
+    let missed: u64 = with_period().filter_map(|row| row.missed).sum();
+    let met: u64 = with_period().map(AttachedRow::expiries).sum();
+    let periods = met + missed + unseen;
+    MissedPeriods::are_material(unseen, periods)
+        .then_some(AttachCaveat::PeriodsUnseen { unseen, periods })
 }
 
 #[cfg(test)]
@@ -76,10 +107,34 @@ mod tests {
         let found = codes("comm", &seen);
         let expected = ["attach_threads_without_room", "attach_wakeups_unseen"];
         assert_eq!(found.iter().map(|one| one.0.as_str()).collect::<Vec<_>>(), expected);
-        assert!(found[0].1.contains("3 threads") && found[0].1.contains("511"), "{found:?}");
+        assert!(found[0].1.contains("3 more threads") && found[0].1.contains("511"), "{found:?}");
+        assert!(!found[0].1.contains("part of the time"), "{found:?}");
+        let gave_way = AttachRecord { gave_way: 2, no_room: 0, ..seen };
+        let found = codes("comm", &gave_way);
+        assert!(found[0].1.contains("2 threads were measured for a part"), "{found:?}");
+        assert!(!found[0].1.contains("no room"), "{found:?}");
         assert!(found[1].1.contains("11 times") && found[1].1.contains("1 000"), "{found:?}");
         let rows = vec![row("app", "null", 1_000, 10)];
         assert!(codes("comm", &AttachRecord { rows, ..AttachRecord::default() }).is_empty());
+    }
+
+    #[test]
+    fn periods_of_which_nothing_is_known_are_told_from_missed_ones_where_they_are_many() {
+        let row = |tid: u32, unsure: u64| {
+            let text = format!(
+                r#"{{"series": "app/{tid}", "tid": {tid}, "wakeups": 1000, "by_timer": 1000,
+                "by_interrupt": 0, "by_ipi": 0, "by_task": 0, "by_own_timer": 990, "in_slack": 0,
+                "period_ns": 1000000, "missed": 4, "unsure_periods": {unsure}, "preempted": 0,
+                "unmatched": 1, "run": {{"count": 0}}, "ready": {{"count": 0}},
+                "blocked": {{"count": 0}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let of = |rows| codes("comm", &AttachRecord { rows, ..AttachRecord::default() });
+        let found = of(vec![row(7, 6), row(8, 0)]);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "attach_periods_unseen"));
+        assert!(found[0].1.contains("Of 6 of 1 994 periods"), "{found:?}");
+        assert!(of(vec![row(7, 1), row(8, 0)]).is_empty());
     }
 
     #[test]

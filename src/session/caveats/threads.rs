@@ -11,6 +11,9 @@ use crate::{
     },
 };
 
+/// Helpers that take more than one part in so many of the measured CPUs change what is measured.
+const BUSY_SHARE: u64 = 20;
+
 /// To wait this long for a helper is worth a word: an idle machine wakes an ordinary thread sooner.
 const LONG_NS: u64 = 100_000;
 
@@ -33,6 +36,7 @@ pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     let threads = preemptions(&evidence.threads, &evidence.series);
     note(!threads.is_empty(), ThreadCaveat::Preempted { threads });
     found.extend(helpers_beside(evidence).map(CaveatKind::from));
+    found.extend(helpers_busy(evidence).map(CaveatKind::from));
     found
 }
 
@@ -41,6 +45,19 @@ fn helpers_beside(evidence: &Evidence) -> Option<SetupCaveat> {
     let helpers = evidence.recording.helpers.clone();
     let is_long = helpers.iter().any(|helper| helper.longest_ns > LONG_NS);
     (evidence.setup.helpers_beside && is_long).then_some(SetupCaveat::HelpersBeside { helpers })
+}
+
+/// That these took much of them.
+fn helpers_busy(evidence: &Evidence) -> Option<SetupCaveat> {
+    let recording = &evidence.recording;
+    let cpu_ns: u64 = recording.helpers.iter().map(|helper| helper.cpu_ns).sum();
+    let length_ns = u64::try_from(recording.length_ns).unwrap_or(0);
+    let cpus = evidence.machine.measured.iter().count() as u64;
+    let all_ns = length_ns.saturating_mul(cpus);
+    let is_busy = evidence.setup.helpers_beside && all_ns > 0 && cpu_ns > all_ns / BUSY_SHARE;
+    let percent = u128::from(cpu_ns) * 100 / u128::from(all_ns.max(1));
+    let percent = u64::try_from(percent).unwrap_or(u64::MAX);
+    is_busy.then_some(SetupCaveat::HelpersBusy { cpu_ns, percent })
 }
 
 /// Each thread once: what it found itself, or else what was found meanwhile.

@@ -30,7 +30,8 @@ export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
     h('figcaption', {}, h('h3', {}, `What the slowest ${run.samples.many} were spent on`),
       h('span', { class: 'tools' }, table.copy, dataLink(() => fileName(run.record.name, 'causes'), () => blameCsv(blame), `what the slowest ${run.samples.many} were spent on`)),
       h('p', { class: 'count' }, counts(blame, run.samples))),
-    h('p', { class: 'vh' }, summary(blame)), bars, table.element);
+    h('p', { class: 'vh' }, summary(blame)), bars, table.element,
+    blame.responses ? h('p', {}, `${blame.responses}.${blame.responses.includes('~') ? ' ~ inferred rather than measured.' : ''}`) : null);
 }
 
 function counts(blame: PageBlame, { one, kind }: SampleWords): string {

@@ -32,7 +32,7 @@ export class PeakDetail {
     const blamed = h('div', { class: 'aside' }, this.blame(own), this.shown);
     this.element.replaceChildren(
       h('div', { class: 'bar-line' }, h('h3', {}, this.title(own)), steps),
-      h('p', { class: 'count' }, `${COURSE[peak.kind].due} ${exactTime(peak.t_s)} after the start${momentOf(own.runOf.record.started_at, peak.t_s) ? `, ${momentOf(own.runOf.record.started_at, peak.t_s)}` : ''}; CLOCK_MONOTONIC ${peak.at_ns} ns.`),
+      h('p', { class: 'count' }, dueWords(own)),
       stageBar(own),
       h('div', { class: 'peak-body' }, h('div', { class: 'peak-time' }, this.panel.element, asTable(own, (moment) => this.choose(moment))), blamed));
     this.first(own);
@@ -88,10 +88,18 @@ export class PeakDetail {
   }
 }
 
+/** When it was due. */
+function dueWords({ peak, runOf }: Ranked): string {
+  if (peak.t_s === null) return 'When it was due is not in the file.';
+  const moment = momentOf(runOf.record.started_at, peak.t_s);
+  return `${COURSE[peak.kind].due} ${exactTime(peak.t_s)} after the start${moment ? `, ${moment}` : ''}; CLOCK_MONOTONIC ${peak.at_ns} ns.`;
+}
+
 /** How the latency divides into stages. */
-function stageBar({ peak }: Ranked): HTMLElement {
+function stageBar({ peak, runOf }: Ranked): HTMLElement {
   if (peak.kind === 'gap') return h('p', { class: 'note' }, 'A gap has no stages: its thread never sleeps.');
   if (peak.series.endsWith('/response')) return h('p', { class: 'note' }, 'From the expiry of the timer to the end of the work.');
+  if (!peak.stages && runOf.record.status === 'imported') return h('p', { class: 'note' }, 'Its stages are not in the file.');
   if (!peak.stages) return h('p', { class: 'note' }, 'Its stages are not known: the kernel\u2019s record of this wake-up did not match.');
   const bar = h('div', { class: 'stage-bar', role: 'img', 'aria-label': peak.stages.map(({ stage, ns }) => `${STAGES[stage]} ${exactLatency(ns)}`).join(', ') });
   peak.stages.forEach(({ stage, ns }, index) => {

@@ -80,7 +80,7 @@ export class PeakList {
       { title: 'its share', raw: 'share', value: ({ peak }) => (main(peak)?.ns ?? 0) / Math.max(1, peak.latency_ns), cell: ({ peak }) => share(main(peak)?.ns ?? 0, peak.latency_ns) },
       {
         title: 'when', raw: 't_s', hint: 'Programmed expiry, sending, stamp or begin of the gap, since the start of the run', value: ({ peak }) => peak.t_s,
-        cell: ({ peak, runOf }) => h('span', { title: moment(runOf.record.started_at, peak.t_s) }, exactTime(peak.t_s)),
+        cell: ({ peak, runOf }) => (peak.t_s === null ? '\u2013' : h('span', { title: moment(runOf.record.started_at, peak.t_s) }, exactTime(peak.t_s))),
       },
     ];
   }

@@ -17,14 +17,15 @@ export interface Stage {
 export type { Band, CauseInBand, PageBlame } from '../data';
 
 export interface PagePeak {
-  t_s: number;
-  at_ns: number;
+  /** Both null where nobody knows when. */
+  t_s: number | null;
+  at_ns: number | null;
   series: string;
   cpu: number;
   latency_ns: number;
   /** What it is. */
   kind: 'wake-up' | 'gap' | 'round trip' | 'packet' | 'scheduled packet';
-  /** In the order of their time; null where the kernel's record did not match. */
+  /** In the order of their time; null where the kernel's record did not match, or the file of another program has none. */
   stages: { stage: string; ns: number }[] | null;
   blame: PagePart[];
   timeline: Moment[];

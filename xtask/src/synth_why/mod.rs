@@ -174,6 +174,7 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
         lowest_threshold_ns: THRESHOLD_NS,
         blamed: buckets.values().map(|bucket| bucket.wakeups).sum(),
         passed_over: 3,
+        responses_passed_over: 0,
         unmatched: 2,
         lost_events: 0,
         causes,

@@ -14,7 +14,7 @@ pub(super) fn peak(wakeup: &Wakeup) -> Peak {
     timeline.extend(waking(wakeup));
     timeline.sort_by_key(|moment| moment.at);
     Peak {
-        at_ns: wakeup.at_ns,
+        at_ns: Some(wakeup.at_ns),
         series: format!("cpu{}", wakeup.cpu),
         cpu: wakeup.cpu,
         latency_ns: wakeup.latency_ns(),

@@ -112,7 +112,7 @@ fn executable(messages: &str, name: &str, kind: &str) -> Option<PathBuf> {
 }
 
 /// Which tests: those that `skipped` on the host and have not `passed` in a guest; without such a
-/// list, all that have `filter` in their names; without it those that are made for a guest and
+/// list, all that have `filter` in their names, or are made for a guest where there is none; and
 /// those that have one of `also` in their names.
 pub(super) struct Choice<'a> {
     pub filter: Option<&'a str>,
@@ -132,10 +132,8 @@ impl Choice<'_> {
         if let Some(skipped) = self.skipped {
             return skipped.contains_key(name) && !self.passed.iter().any(|passed| passed == name);
         }
-        if let Some(text) = self.filter {
-            return name.contains(text);
-        }
-        name.starts_with(MADE_FOR_IT) || self.also.iter().any(|text| name.contains(text))
+        self.filter.map_or_else(|| name.starts_with(MADE_FOR_IT), |text| name.contains(text))
+            || self.also.iter().any(|text| name.contains(text))
     }
 }
 
@@ -215,6 +213,7 @@ foreign_readers::python: test
         assert_eq!(choose(None, &[], Some(&skipped)), python);
         assert_eq!(choose(None, &["unpriv", "x"], None), format!("{facts} {rights}"));
         assert_eq!(choose(Some("a_run"), &["x"], None), format!("record::a_run {rights}"));
+        assert_eq!(choose(Some("vm::"), &["unpriv"], None), format!("{facts} {rights}"));
     }
 
     #[test]

@@ -190,3 +190,20 @@ fn helpers_on_the_cpus_of_ordinary_measured_threads_are_reported_with_their_time
     assert_one(of(true, 4_100_000), "helpers_beside", &json!({"helpers": [helper]}), words);
     assert_eq!((codes(of(false, 4_100_000)), codes(of(true, 100_000))), (Vec::new(), Vec::new()));
 }
+
+#[test]
+fn helpers_that_take_much_of_the_cpus_of_ordinary_measured_threads_weaken_a_run() {
+    let of = |is_beside: bool, cpu_ns: u64| {
+        move |evidence: &mut Evidence| {
+            let thread = "tardy/recorder".to_owned();
+            evidence.recording.helpers = vec![HelperTime { thread, cpu_ns, longest_ns: 90_000 }];
+            evidence.recording.length_ns = 4_000_000_000;
+            evidence.machine.measured = [0, 1].into_iter().collect();
+            evidence.setup.helpers_beside = is_beside;
+        }
+    };
+    let values = json!({"cpu_ns": 480_000_000, "percent": 6});
+    assert_one(of(true, 480_000_000), "helpers_busy", &values, "480 ms of the measured CPUs, 6 %");
+    let none = [codes(of(false, 480_000_000)), codes(of(true, 400_000_000))];
+    assert_eq!(none, [Vec::<String>::new(), Vec::new()]);
+}

@@ -1,4 +1,4 @@
-//! Which function of a stack a person would name.
+//! What functions of a stack tell: which of them a person would name, which enables interrupts.
 //!
 //! A landmark is a function whose name shows the work; of several the outermost wins, because that
 //! is what was asked for. Without one it is the innermost function that is not mere machinery.
@@ -254,6 +254,28 @@ pub(crate) fn waits_for_lock<'a>(functions: &[&'a str]) -> Option<&'a str> {
 
 fn is_lock(name: &str) -> bool {
     begins(name, LOCK_SLOW_PATHS) || name.contains("_lock") || name.contains("spin_")
+}
+
+/// What was interrupted: of a stack walked in an interrupt, innermost function first, the functions
+/// outside of it; all of another stack. Each may have its offset behind a `+`.
+#[must_use]
+pub(crate) fn interrupted(stack: &[String]) -> &[String] {
+    match stack.iter().position(|function| is_interrupt_entry(bare(function))) {
+        Some(at) if at + 1 < stack.len() => stack.get(at + 1..).unwrap_or_default(),
+        _ => stack,
+    }
+}
+
+/// Whether interrupts of the CPU enter the kernel by this function.
+#[must_use]
+pub(crate) fn is_interrupt_entry(name: &str) -> bool {
+    name.starts_with("asm_sysvec_") || name.starts_with("asm_common_interrupt")
+}
+
+/// The name of a function without its offset.
+#[must_use]
+pub(crate) fn bare(function: &str) -> &str {
+    function.split('+').next().unwrap_or(function)
 }
 
 /// Whether a CPU that is interrupted in this function has just enabled interrupts there.

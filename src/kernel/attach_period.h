@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * A wake-up of an attached thread is counted, and with it the period of its timers: which periods
+ * had an expiry that woke it, which had none, and of which that is not known.
+ */
+#ifndef TARDY_ATTACH_PERIOD_H
+#define TARDY_ATTACH_PERIOD_H
+
+#include "attach_memory.h"
+
+/* Periods differ by less than this part, or a microsecond: programs round. */
+#define SAME_PERIOD_SHIFT 10
+#define SAME_PERIOD_NS 1000
+/* A thread that sleeps for longer pauses, and has no missed periods. */
+#define MOST_MISSED 1000
+#define MOST_VOTES 64
+/* What an expiry a period after the one before weighs; or one that fits no period. */
+#define FULL_VOTE 8
+/* A candidate may be so many periods. */
+#define MOST_PARTS 16
+/*
+ * Of a thread that has a period so many sleeps for a time before the next expiry are part of its
+ * cycle. More are what it is there for.
+ */
+#define MOST_ASIDES 8
+
+static __always_inline u64 slip_of(u64 period_ns)
+{
+    return (period_ns >> SAME_PERIOD_SHIFT) + SAME_PERIOD_NS;
+}
+
+/* Whether `times` of one are the other, and a time that is no multiple would have been told. */
+static __always_inline int is_multiple(u64 whole_ns, u64 part_ns, u64 times)
+{
+    s64 off_ns = whole_ns - times * part_ns;
+    u64 slip_ns = times * slip_of(part_ns);
+
+    return (u64)(off_ns < 0 ? -off_ns : off_ns) <= slip_ns && slip_ns < part_ns / 8;
+}
+
+/*
+ * A candidate that is a few times this gap is no period, but the gap is: expiries before were missed,
+ * as those of a thread are that is often late.
+ */
+static __noinline int divide_period(struct tardy_attach_thread *thread, u64 gap_ns)
+{
+    if (!thread || !gap_ns)
+        return 0;
+    u64 parts = (thread->period_ns + gap_ns / 2) / gap_ns;
+    if (parts < 2 || parts > MOST_PARTS || !is_multiple(thread->period_ns, gap_ns, parts))
+        return 0;
+    u64 periods = parts * (thread->hits + thread->missed + thread->unsure);
+    thread->unsure = parts * (thread->unsure + thread->unsure_hits) - thread->unsure_hits;
+    thread->missed = periods - thread->hits - thread->unsure;
+    thread->hits++;
+    thread->period_ns = gap_ns;
+    thread->votes = FULL_VOTE;
+    return 1;
+}
+
+/*
+ * So many periods from one expiry to the next. Those in between had none, or, where something that
+ * the thread did meanwhile was not seen, perhaps one: these are neither met nor missed.
+ */
+static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 times, u32 is_unsure)
+{
+    thread->hits++;
+    if (is_unsure) {
+        thread->unsure += times - 1;
+        thread->unsure_hits++;
+    } else {
+        thread->missed += times - 1;
+    }
+}
+
+/*
+ * The majority among the times from one programmed expiry to the next, as they come. A multiple of
+ * the candidate speaks little against it: a thread that is late passes expiries over.
+ */
+static __always_inline void follow_period(struct tardy_attach_thread *thread)
+{
+    u64 gap_ns = thread->due_soft_ns - thread->last_ns, period_ns = thread->period_ns;
+    u64 last_ns = thread->last_ns;
+    u32 weight = FULL_VOTE, is_unsure = thread->sight_lost;
+
+    if (thread->due_soft_ns <= last_ns)
+        return;
+    thread->last_ns = thread->due_soft_ns;
+    thread->sight_lost = 0;
+    thread->asides_now = 0;
+    if (!last_ns)
+        return;
+    if (period_ns) {
+        u64 times = (gap_ns + period_ns / 2) / period_ns;
+        s64 off_ns = gap_ns - times * period_ns;
+        if (off_ns < 0)
+            off_ns = -off_ns;
+        int paused = times > MOST_MISSED && thread->blocked_ns > gap_ns / 2;
+        if (times && !paused && off_ns <= times * slip_of(period_ns)) {
+            count_gap(thread, times, is_unsure);
+            if (times == 1) {
+                thread->votes += FULL_VOTE;
+                if (thread->votes > MOST_VOTES)
+                    thread->votes = MOST_VOTES;
+                return;
+            }
+            if (is_multiple(gap_ns, period_ns, times))
+                weight = 1;
+        } else if (divide_period(thread, gap_ns)) {
+            thread->unsure_hits += is_unsure;
+            return;
+        } else {
+            thread->misses++;
+        }
+        if (thread->votes >= weight) {
+            thread->votes -= weight;
+            return;
+        }
+    }
+    thread->period_ns = gap_ns;
+    thread->first_ns = last_ns;
+    thread->hits = 1;
+    thread->misses = 0;
+    thread->missed = 0;
+    thread->unsure = 0;
+    thread->unsure_hits = is_unsure;
+    thread->votes = FULL_VOTE;
+}
+
+/*
+ * Whether a sleep for a time, whose timer wakes it, is one in the middle of a cycle: it begins none,
+ * and its lateness is not that of the period.
+ */
+static __always_inline int is_aside(const struct tardy_attach_thread *thread)
+{
+    return thread->votes > FULL_VOTE && thread->asides_now < MOST_ASIDES;
+}
+
+/* Counts the last wake-up. */
+static __noinline int settle(struct tardy_attach_thread *thread)
+{
+    if (!thread || !thread->woken_ns)
+        return 0;
+    u64 switched_ns = thread->switched_ns, due_ns = thread->due_ns;
+    thread->woken[thread->woken_by & (TARDY_ATTACH_WAKERS - 1)]++;
+    count_in(&thread->hists[TARDY_ATTACH_DISPATCH], switched_ns - thread->woken_ns);
+    if (thread->blocked_ns)
+        count_in(&thread->hists[TARDY_ATTACH_BLOCKED], thread->blocked_ns);
+    if (due_ns) {
+        u64 late_ns = switched_ns > due_ns ? switched_ns - due_ns : 0;
+        if (!late_ns)
+            thread->in_slack++;
+        if (due_ns > thread->due_soft_ns)
+            thread->slack_ns += due_ns - thread->due_soft_ns;
+        count_in(&thread->hists[TARDY_ATTACH_LATENESS], late_ns);
+        /* Who sleeps for a time drifts by what it does in between, however little that is. */
+        if (!(thread->relative & TARDY_ATTACH_DUE_FOR))
+            follow_period(thread);
+    }
+    thread->woken_ns = 0;
+    thread->blocked_ns = 0;
+    return 0;
+}
+
+/*
+ * Something that the thread did was not seen, and so perhaps an expiry of its timer: what comes
+ * next may be no part of its cycle, and a period without an expiry may have had one. What was seen
+ * before is counted first, as that is known.
+ */
+static __noinline int lose_sight(struct tardy_attach_thread *thread)
+{
+    if (!thread)
+        return 0;
+    settle(thread);
+    thread->unmatched++;
+    thread->sight_lost = 1;
+    thread->whole = 0;
+    thread->cycle_ns = 0;
+    return 0;
+}
+
+/* How often the kernel has switched the task out. */
+static __always_inline u64 switches_of(struct task_struct *task)
+{
+    return task->nvcsw + task->nivcsw;
+}
+
+/* Whether the kernel has switched the task out since it was seen to go. */
+static __always_inline int was_elsewhere(const struct tardy_attach_thread *thread,
+                                         struct task_struct *task)
+{
+    return thread->switches && thread->switches != switches_of(task);
+}
+
+#endif

@@ -1,0 +1,50 @@
+//! How an attached thread kept the period of its timers.
+
+/// The view per period adds those that were missed to the wake-ups, which must be one for each of
+/// the others: so many more than one in this many, beside a few from before it was found, are not.
+const OTHERS: u64 = 16;
+const FEW: u64 = 16;
+
+/// The period of a thread's timers, ns, how many had an expiry that woke it, how many had none, and
+/// of how many that is not known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ScheduleKept {
+    pub(super) period_ns: i64,
+    pub(super) met: u64,
+    pub(super) missed: u64,
+    pub(super) unsure: u64,
+}
+
+impl ScheduleKept {
+    /// With what was kept before, in all.
+    pub(super) fn plus(&self, before: &Self) -> Self {
+        Self {
+            period_ns: self.period_ns,
+            met: self.met + before.met,
+            missed: self.missed + before.missed,
+            unsure: self.unsure + before.unsure,
+        }
+    }
+
+    /// Whether the wake-ups by its own timers are those of its periods, and no other ones: else
+    /// these and the missed periods are together no count of periods.
+    pub(super) fn is_of(&self, by_own: u64) -> bool {
+        by_own <= self.met + self.met / OTHERS + FEW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_timer_is_no_part_of_the_schedule() {
+        let kept = ScheduleKept { met: 1_000, ..ScheduleKept::default() };
+        assert_eq!(
+            [1_000, 1_050, 1_300, 2_000].map(|by| kept.is_of(by)),
+            [true, true, false, false]
+        );
+        // The first expiry follows none.
+        assert!(ScheduleKept { met: 3, ..kept }.is_of(4));
+    }
+}
