@@ -1,8 +1,8 @@
 //! The first process of a guest: mounts, loads modules, runs one command, powers off.
 //!
-//! The command's standard output goes to the second serial port, which nothing else
-//! writes to; its standard error joins the kernel's messages on the first. The last line on the
-//! second is [`END`] and the exit code. Where the job names a directory to hand out, both are kept
+//! The command's standard output goes out through [`super::output_port`], which nothing else
+//! writes to; its standard error joins the kernel's messages on the serial port. The last line of
+//! the output is [`END`] and the exit code. Where the job names a directory to hand out, both are kept
 //! and go with its files through [`super::result_port`]. Ends with the machine; nothing is put
 //! back.
 
@@ -24,7 +24,12 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{nodes, result_port::ResultPort, transfer::FAILED};
+use super::{
+    nodes,
+    output_port::{OutputPort, Relay},
+    result_port::ResultPort,
+    transfer::FAILED,
+};
 use crate::sys::namespace::raise_loopback;
 
 /// Where a guest finds its job.
@@ -38,9 +43,6 @@ pub const END: &str = "guest-end ";
 
 /// This program, inside.
 pub const OWN: &str = "/init";
-
-/// Where the command's output goes.
-const OUTPUT: &str = "/dev/ttyS1";
 
 /// Where both of its streams are kept until they are handed out.
 const SAID: &str = "/run/said";
@@ -114,10 +116,9 @@ fn tell_end(ended: &Result<i32>) {
         Ok(code) => format!("{END}{code}"),
         Err(error) => format!("{END}failed: {error:#}").replace('\n', " "),
     };
-    if let Ok(mut output) = fs::OpenOptions::new().write(true).open(OUTPUT) {
-        let _ = writeln!(output, "\n{line}");
-        // The port is slow; bytes still on their way would be lost at power-off.
-        let _ = rustix::termios::tcdrain(&output);
+    if let Ok(mut output) = OutputPort::open() {
+        let _ = output.line(&line);
+        output.drain();
     }
 }
 
@@ -126,16 +127,15 @@ fn work(port: &mut ResultPort) -> Result<i32> {
     let job = fs::read(JOB).with_context(|| format!("cannot read {JOB}"))?;
     let job: Job = serde_json::from_slice(&job).with_context(|| format!("cannot read {JOB}"))?;
     let Some(directory) = &job.handed_out else {
-        let code = prepare(&job).and_then(|()| command(&job, open(OUTPUT)?, Stdio::inherit()))?;
-        keep(&job.kept)?;
-        return Ok(code);
+        prepare(&job)?;
+        return relayed(&job);
     };
     let said = Path::new(SAID);
     let ended = prepare(&job).and_then(|()| {
         let output = fs::File::create(said).with_context(|| format!("cannot make {SAID}"))?;
         let errors = output.try_clone()?;
         let mut words = output.try_clone()?;
-        let code = command(&job, output, errors.into())?;
+        let code = command(&job, output.into(), errors.into())?;
         let far = nodes::said();
         if code == FAILED && !far.is_empty() {
             writeln!(words, "The second box printed: {far}")?;
@@ -177,13 +177,18 @@ fn mount_all() -> Result<()> {
     sethostname(b"guest").context("cannot set the name of the machine")
 }
 
-fn open(device: &str) -> Result<fs::File> {
-    let file = fs::OpenOptions::new().write(true).open(device);
-    file.with_context(|| format!("cannot open {device}"))
+/// Runs the command, whose output goes out meanwhile, and writes out what is kept.
+fn relayed(job: &Job) -> Result<i32> {
+    let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    let relay = Relay::start(reader, OutputPort::open()?);
+    let code = command(job, writer.into(), Stdio::inherit());
+    let output = relay.end()?;
+    keep(&job.kept, output)?;
+    code
 }
 
 /// Runs the command; meanwhile reaps the orphans that are reparented to the first process.
-fn command(job: &Job, output: fs::File, errors: Stdio) -> Result<i32> {
+fn command(job: &Job, output: Stdio, errors: Stdio) -> Result<i32> {
     let Some((program, arguments)) = job.command.split_first() else {
         bail!("{JOB} has no command");
     };
@@ -214,12 +219,11 @@ fn code_of(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
-fn keep(files: &[PathBuf]) -> Result<()> {
-    let mut output = open(OUTPUT)?;
+fn keep(files: &[PathBuf], mut output: OutputPort) -> Result<()> {
     for file in files {
         // One that was never written has no lines.
         for line in fs::read_to_string(file).unwrap_or_default().lines() {
-            writeln!(output, "\n{KEPT}{}\t{line}", file.display())?;
+            output.line(&format!("{KEPT}{}\t{line}", file.display()))?;
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 //! - [`image`], [`cpio`]: the file system
 //! - [`init`]: the first process, inside
 //! - [`nodes`]: two nodes in one guest, and their wire
+//! - [`output_port`]: where the output of its command goes
 //! - [`result_port`], [`transfer`]: how a run gets out
 
 pub mod acpi;
@@ -15,6 +16,7 @@ pub mod image;
 pub mod init;
 pub mod monitor;
 pub mod nodes;
+pub mod output_port;
 pub mod qemu;
 pub mod result_port;
 pub mod transfer;

@@ -17,7 +17,7 @@ use super::{
     console::Console,
     monitor::{GuestEnd, GuestMonitor, MOST, PORTS, Patience},
     nodes::{self, Nodes},
-    result_port,
+    output_port, result_port,
     transfer::HELLO,
 };
 use crate::sys::{child, tsc};
@@ -146,7 +146,7 @@ pub struct FinishedGuest {
     pub ending: GuestEnd,
     /// The first serial port: the kernel, and standard error.
     pub console: Console,
-    /// The second: standard output of the guest's command.
+    /// Standard output of the guest's command.
     pub output: String,
     /// What it handed out: by its port, or where it may not use that, by the second serial port.
     pub files: Vec<u8>,
@@ -227,7 +227,9 @@ fn command(machine: &GuestMachine) -> Result<Command> {
     let memory_mib = hardware.memory_mib.max(least_memory_mib(size));
     // A comma begins the next option, unless it is doubled.
     let path = |name: &str| machine.directory.join(name).display().to_string().replace(',', ",,");
-    let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
+    let console = format!("file:{}", machine.directory.join("console").display());
+    // Two devices write to one file, of which a guest uses one.
+    let output = |id: &str| format!("file,id={id},append=on,path={}", path("output"));
     let program = crate::lab::program(PROGRAM)?;
     let mut command = Command::new(&program);
     command
@@ -235,7 +237,10 @@ fn command(machine: &GuestMachine) -> Result<Command> {
         .args(sandbox(&program))
         .args(hardware.emulation.arguments())
         .args(["-m", &memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
-        .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
+        .args(["-no-reboot", "-serial", &console])
+        .args(["-chardev", &output("serial"), "-serial", "chardev:serial"])
+        .args(["-chardev", &output("output")])
+        .args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=output", output_port::PORT)])
         .args(["-chardev", &format!("file,id=files,path={}", path("files"))])
         .args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=files", result_port::PORT)])
         .arg("-kernel")
