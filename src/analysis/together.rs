@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{peaks::Cause, peaks_file::Brief};
 
-/// How often several CPUs were late at once.
+/// How often several CPUs were late at once for one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Together {
-    /// Moments at which at least two CPUs were late.
+    /// Moments at which at least two CPUs were late, each by its largest part for the same cause.
     pub times: u64,
     /// Peaks that were part of one.
     pub peaks: u64,
@@ -18,73 +18,89 @@ pub struct Together {
     pub share: f64,
     /// The most CPUs that were late at once.
     pub most_cpus: u32,
-    /// What most of their time was blamed on, each peak by its largest part.
+    /// The cause with the largest latencies among them.
     pub cause: Cause,
     /// Which one.
     pub name: String,
-    /// Peaks among them whose largest part that was.
+    /// Peaks among them of that cause.
     pub of_cause: u64,
+    /// Their share of all peaks of that cause, 0 to 1.
+    pub cause_share: f64,
 }
 
-/// Peaks whose late intervals overlap on at least two CPUs; `peaks` must be sorted by time.
-/// Nothing where there are none, as of peaks without a time.
+/// Peaks of one cause whose late intervals overlap on at least two CPUs; `peaks` must be sorted by
+/// time. What is late at once for different causes is a coincidence, of which a busy machine has
+/// many. Nothing where there are none, as of peaks without a time.
 #[must_use]
 pub fn together(peaks: &[Brief]) -> Option<Together> {
-    let mut found = Found::default();
-    let mut group: Vec<&Brief> = Vec::new();
-    let mut end_ns = i64::MIN;
+    let mut causes: BTreeMap<(Cause, &str), OfCause> = BTreeMap::new();
     for (at_ns, peak) in peaks.iter().filter_map(|peak| Some((peak.at_ns?, peak))) {
-        if at_ns > end_ns {
-            found.close(&group);
-            group.clear();
-            end_ns = i64::MIN;
-        }
-        end_ns = end_ns.max(at_ns.saturating_add(peak.latency_ns.max(0)));
-        group.push(peak);
+        causes.entry((peak.cause, &peak.name)).or_default().add(at_ns, peak);
     }
-    found.close(&group);
-    found.sum(peaks.len())
+    causes.values_mut().for_each(OfCause::close);
+    let most = |sums: &OfCause| (sums.together.ns, sums.together.peaks);
+    let found = causes.iter().filter(|(_, sums)| sums.times > 0);
+    let (&(cause, name), first) =
+        found.max_by_key(|(cause, sums)| (most(sums), Reverse(**cause)))?;
+    let peaks_of = |sums: &OfCause| sums.together.peaks;
+    let together: u64 = causes.values().map(peaks_of).sum();
+    Some(Together {
+        times: causes.values().map(|sums| sums.times).sum(),
+        peaks: together,
+        share: together as f64 / peaks.len() as f64,
+        most_cpus: causes.values().map(|sums| sums.most_cpus).max().unwrap_or_default(),
+        cause,
+        name: name.to_owned(),
+        of_cause: first.together.peaks,
+        cause_share: first.together.peaks as f64 / first.all as f64,
+    })
 }
 
-#[derive(Default)]
-struct Found<'a> {
-    times: u64,
+/// Peaks, and the sum of their latencies.
+#[derive(Clone, Copy, Default)]
+struct Sum {
     peaks: u64,
-    most_cpus: u32,
-    /// By cause: their latencies, and how many they are.
-    causes: BTreeMap<(Cause, &'a str), (i64, u64)>,
+    ns: i64,
 }
 
-impl<'a> Found<'a> {
-    fn close(&mut self, group: &[&'a Brief]) {
-        let mut cpus: Vec<u32> = group.iter().map(|peak| peak.cpu).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        if cpus.len() < 2 {
-            return;
+/// What is known of a cause; `cpus` and `open` are of the overlap that still may grow.
+#[derive(Default)]
+struct OfCause {
+    all: u64,
+    times: u64,
+    together: Sum,
+    most_cpus: u32,
+    cpus: Vec<u32>,
+    open: Sum,
+    end_ns: Option<i64>,
+}
+
+impl OfCause {
+    fn add(&mut self, at_ns: i64, peak: &Brief) {
+        if self.end_ns.is_some_and(|end_ns| at_ns > end_ns) {
+            self.close();
         }
-        self.times += 1;
-        self.peaks += group.len() as u64;
-        self.most_cpus = self.most_cpus.max(cpus.len() as u32);
-        for peak in group {
-            let sum = self.causes.entry((peak.cause, &peak.name)).or_default();
-            *sum = (sum.0.saturating_add(peak.latency_ns), sum.1 + 1);
-        }
+        let until_ns = at_ns.saturating_add(peak.latency_ns.max(0));
+        self.end_ns = self.end_ns.max(Some(until_ns));
+        self.all += 1;
+        self.cpus.push(peak.cpu);
+        self.open.peaks += 1;
+        self.open.ns = self.open.ns.saturating_add(peak.latency_ns);
     }
 
-    fn sum(self, of: usize) -> Option<Together> {
-        let sums = self.causes.into_iter();
-        let most = sums.max_by_key(|(cause, (ns, _))| (*ns, Reverse(*cause)));
-        let ((cause, name), (_, of_cause)) = most?;
-        Some(Together {
-            times: self.times,
-            peaks: self.peaks,
-            share: self.peaks as f64 / of.max(1) as f64,
-            most_cpus: self.most_cpus,
-            cause,
-            name: name.to_owned(),
-            of_cause,
-        })
+    /// Counts the overlap, if it was on several CPUs.
+    fn close(&mut self) {
+        self.cpus.sort_unstable();
+        self.cpus.dedup();
+        if self.cpus.len() >= 2 {
+            self.times += 1;
+            self.most_cpus = self.most_cpus.max(self.cpus.len() as u32);
+            self.together.peaks += self.open.peaks;
+            self.together.ns = self.together.ns.saturating_add(self.open.ns);
+        }
+        self.cpus.clear();
+        self.open = Sum::default();
+        self.end_ns = None;
     }
 }
 
@@ -103,15 +119,23 @@ mod tests {
             peak(0, 100, 0, "a"),
             peak(50, 100, 1, "b"),
             peak(60, 10, 2, "b"),
-            peak(1_000, 100, 0, "c"),
+            peak(65, 10, 3, "a"),
+            peak(1_000, 100, 0, "b"),
             peak(2_000, 100, 3, "d"),
             peak(2_090, 100, 3, "d"),
             peak(3_000, 5, 0, "b"),
             peak(3_005, 5, 1, "b"),
+            peak(3_006, 5, 2, "b"),
         ];
         let found = together(&peaks).unwrap();
-        assert_eq!((found.times, found.peaks, found.most_cpus), (2, 5, 3));
-        assert_eq!((found.name.as_str(), found.of_cause, found.share), ("b", 4, 0.625));
+        assert_eq!((found.times, found.peaks, found.most_cpus), (3, 7, 3));
+        assert_eq!((found.name.as_str(), found.of_cause, found.share), ("b", 5, 0.7));
+        assert!((found.cause_share - 5.0 / 6.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn peaks_of_different_causes_that_overlap_are_a_coincidence() {
+        assert_eq!(together(&[peak(0, 100, 0, "a"), peak(50, 100, 1, "b")]), None);
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub struct WhyReport {
     pub responses_passed_over: u64,
     /// Causes that come at a beat, those with the most events first.
     pub periodic: Vec<PeriodicCause>,
-    /// Peaks that hit several CPUs at once; absent where none did.
+    /// Peaks that hit several CPUs at once for one cause; absent where none did.
     pub together: Option<Together>,
     /// Tasks that went before the measured threads.
     pub preempted: Preempted,

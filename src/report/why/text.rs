@@ -271,7 +271,7 @@ fn periodic(sheet: &mut TerminalText, why: &WhyReport) {
     }
     if let Some(together) = &why.together {
         let text = format!(
-            "several CPUs at once: {}, up to {} CPUs, {} of all {} peaks; mostly {}",
+            "several CPUs at once for one cause: {}, up to {} CPUs, {} of all {} peaks; mostly {}",
             times(together.times),
             together.most_cpus,
             percent(together.share),

@@ -196,7 +196,7 @@ fn regularity(why: &WhyReport, cause: &CauseInBand) -> String {
         text.push_str(&format!(", every {}", every(beat.period.period_ns)));
     }
     let is_shared = why.together.as_ref().is_some_and(|together| {
-        is_its((together.cause, &together.name)) && together.share >= ON_BEAT
+        is_its((together.cause, &together.name)) && together.cause_share >= ON_BEAT
     });
     if is_shared {
         text.push_str(", on several CPUs at once");
