@@ -157,10 +157,11 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     }
     let directory = plan.directory.clone();
     let (document, held) = measure(plan, quiet, live)?;
-    let found = gates.decide_held(&held)?;
-    let gates = found.as_deref();
-    asked.put(&document, (&held, &directory.display().to_string()), gates)?;
-    Ok(gates::exit(&document, gates))
+    let found = gates.decide_held(&held);
+    let decided = found.as_ref().ok().and_then(Option::as_deref);
+    // What was measured is shown also where a gate names a series that did not come.
+    asked.put(&document, (&held, &directory.display().to_string()), decided)?;
+    Ok(gates::exit(&document, found?.as_deref()))
 }
 
 /// Measures and records, and prints no result.

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     probes::{FinishedAttach, Schedule, ThreadReport, simulated_time::SimulatedTime},
-    run::{CpuCount, Document, UnreadSource},
+    run::{
+        CpuCount, Document, HelperTime, UnreadSource,
+        peaks::{Blame, Cause, CauseOf},
+    },
     setup::power::DmaLatency,
     sys::root::Root,
 };
@@ -101,11 +104,27 @@ pub(super) fn recording(
 ) -> Recording {
     let mut recording = Recording { length_ns, ..drained.recording.clone() };
     recording.refused = recording.refused.or(refused);
-    if let Some(TraceEnd { refused, helper, .. }) = traced {
-        recording.refused = recording.refused.or(refused);
-        recording.helpers.extend(helper);
+    if let Some(traced) = traced {
+        recording.helpers.extend(traced.helper.clone());
+        let blamed = traced.blame().and_then(|blame| blamed_on(blame, &recording.helpers));
+        recording.blamed_on_helpers = blamed;
+        recording.refused = recording.refused.or(traced.refused);
     }
     recording
+}
+
+/// The share of the late samples' time that was blamed on these threads; nothing where no sample
+/// was blamed.
+fn blamed_on(blame: &Blame, helpers: &[HelperTime]) -> Option<f64> {
+    let is_one = |part: &CauseOf| {
+        part.cause == Cause::Thread && helpers.iter().any(|helper| helper.thread == part.name)
+    };
+    let buckets = || blame.buckets.iter().chain(&blame.responses);
+    let parts = buckets().flat_map(|bucket| &bucket.parts);
+    let own = parts.filter(|(number, ..)| blame.causes.get(*number as usize).is_some_and(is_one));
+    let own_ns: u64 = own.map(|(.., ns)| ns).sum();
+    let all_ns: u64 = buckets().map(|bucket| bucket.ns).sum();
+    (all_ns > 0).then(|| own_ns as f64 / all_ns as f64)
 }
 
 /// What a profile leaves, where there is one.
@@ -140,4 +159,32 @@ pub(super) fn end_of(
         _ => report.ended_ns,
     };
     reports.iter().map(end).max().unwrap_or_else(now_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::peaks::{Basis, LatencyBucket};
+
+    #[test]
+    fn what_is_blamed_on_helpers_is_a_share_of_all_late_samples() {
+        let of = |cause, name: &str| CauseOf {
+            series: "a/1".into(),
+            cause,
+            name: name.into(),
+            basis: Basis::default(),
+        };
+        let bucket = |ns, parts| LatencyBucket { low_ns: 0, wakeups: 2, ns, parts };
+        let helpers = [HelperTime { thread: "tardy/recorder".into(), cpu_ns: 1, longest_ns: 1 }];
+        let mut blame = Blame::default();
+        assert_eq!(blamed_on(&blame, &helpers), None);
+        blame.causes = vec![
+            of(Cause::Thread, "tardy/recorder"),
+            of(Cause::Thread, "hog"),
+            of(Cause::Hardirq, "tardy/recorder"),
+        ];
+        blame.buckets = vec![bucket(1_000, vec![(0, 1, 200), (1, 1, 700), (2, 1, 50)])];
+        blame.responses = vec![bucket(1_000, vec![(0, 2, 400)])];
+        assert_eq!(blamed_on(&blame, &helpers), Some(0.3));
+    }
 }

@@ -224,6 +224,7 @@ impl Thread {
             late_ns: self.late_ns,
             refused: self.refused,
             helpers: vec![self.used.of("tardy/drain")],
+            blamed_on_helpers: None,
             not_real_time: self.not_real_time,
         };
         let DrainInputs { maker, figures, monitor, .. } = self.work;

@@ -143,7 +143,7 @@ pub(super) struct MachineEvidence {
 }
 
 /// How recording went.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Recording {
     /// How long the measured time was, ns; 0 while it goes on.
     pub length_ns: i64,
@@ -155,6 +155,9 @@ pub(super) struct Recording {
     pub refused: Option<RefusedWrite>,
     /// What the helper threads took of the CPUs in the measured time.
     pub helpers: Vec<HelperTime>,
+    /// The share of late samples' time that is blamed on them, 0 to 1; absent where nothing was
+    /// blamed.
+    pub blamed_on_helpers: Option<f64>,
     /// What the kernel said when the drain was to run as a real-time thread.
     pub not_real_time: Option<OsError>,
 }

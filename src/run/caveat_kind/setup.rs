@@ -71,6 +71,13 @@ pub enum SetupCaveat {
         /// Of all time of the measured CPUs, in whole percent.
         percent: u64,
     },
+    /// Late samples were late because of tardy's own threads, to a part that counts.
+    HelpersBlamed {
+        /// Which.
+        threads: Vec<String>,
+        /// Of the time of all late samples that were explained, in whole percent.
+        percent: u64,
+    },
 }
 
 /// What a helper thread of tardy took of the CPUs in the measured time.
@@ -206,6 +213,17 @@ impl SetupCaveat {
                 Weakens,
                 busy(*cpu_ns, *percent),
                 "--trace off; else a longer --deadline, a higher --peak-over or fewer --peaks.",
+            ),
+            Self::HelpersBlamed { threads, percent } => (
+                "helpers_blamed",
+                Weakens,
+                format!(
+                    "tardy's own threads ({}) made up {percent} % of the time of the late samples \
+                     that were explained: without tardy the tail is another.",
+                    threads.join(", ")
+                ),
+                "Leave a CPU that is not measured (--cpus), or name those of tardy by \
+                 --housekeeping; or compare with a run with --trace off.",
             ),
         }
     }

@@ -2,7 +2,7 @@
 
 use tardy_hot::wakeup::Ended;
 
-use super::super::evidence::{Evidence, ThreadEvidence};
+use super::super::evidence::{Evidence, Recording, ThreadEvidence};
 use crate::{
     probes::ThreadReport,
     run::{
@@ -13,6 +13,9 @@ use crate::{
 
 /// Helpers that take more than one part in so many of the measured CPUs change what is measured.
 const BUSY_SHARE: u64 = 20;
+
+/// A tail of which helpers are such a part is not the one that the machine has without them.
+const BLAMED_SHARE: f64 = 0.25;
 
 /// To wait this long for a helper is worth a word: an idle machine wakes an ordinary thread sooner.
 const LONG_NS: u64 = 100_000;
@@ -37,6 +40,7 @@ pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     note(!threads.is_empty(), ThreadCaveat::Preempted { threads });
     found.extend(helpers_beside(evidence).map(CaveatKind::from));
     found.extend(helpers_busy(evidence).map(CaveatKind::from));
+    found.extend(helpers_blamed(&evidence.recording).map(CaveatKind::from));
     found
 }
 
@@ -58,6 +62,13 @@ fn helpers_busy(evidence: &Evidence) -> Option<SetupCaveat> {
     let percent = u128::from(cpu_ns) * 100 / u128::from(all_ns.max(1));
     let percent = u64::try_from(percent).unwrap_or(u64::MAX);
     is_busy.then_some(SetupCaveat::HelpersBusy { cpu_ns, percent })
+}
+
+/// That they made up much of what was late.
+fn helpers_blamed(recording: &Recording) -> Option<SetupCaveat> {
+    let share = recording.blamed_on_helpers.filter(|share| *share >= BLAMED_SHARE)?;
+    let threads = recording.helpers.iter().map(|helper| helper.thread.clone()).collect();
+    Some(SetupCaveat::HelpersBlamed { threads, percent: (share * 100.0).round() as u64 })
 }
 
 /// Each thread once: what it found itself, or else what was found meanwhile.

@@ -207,3 +207,18 @@ fn helpers_that_take_much_of_the_cpus_of_ordinary_measured_threads_weaken_a_run(
     let none = [codes(of(false, 480_000_000)), codes(of(true, 400_000_000))];
     assert_eq!(none, [Vec::<String>::new(), Vec::new()]);
 }
+
+#[test]
+fn late_samples_that_are_late_because_of_helpers_weaken_a_run() {
+    let of = |share: f64| {
+        move |evidence: &mut Evidence| {
+            let thread = "tardy/recorder".to_owned();
+            evidence.recording.helpers = vec![HelperTime { thread, cpu_ns: 1, longest_ns: 1 }];
+            evidence.recording.blamed_on_helpers = Some(share);
+        }
+    };
+    let values = json!({"threads": ["tardy/recorder"], "percent": 34});
+    let words = "own threads (tardy/recorder) made up 34 % of the time";
+    assert_one(of(0.344), "helpers_blamed", &values, words);
+    assert_eq!(codes(of(0.2)), Vec::<String>::new());
+}
