@@ -246,7 +246,9 @@ fn percentile_cells(percentiles: &Percentiles, uncertain: &[String]) -> Vec<Stri
 
 /// The second view, where it differs from the first.
 fn scheduled(document: &Document) -> Option<Table> {
-    let differs = document.wakeups().any(|series| series.missed.unwrap_or(0) > 0);
+    let has_it = |series: &&SeriesSummary| series.scheduled.is_some();
+    let differs = document.wakeups().any(|series| series.missed.unwrap_or(0) > 0)
+        && attached::whole(document).iter().any(has_it);
     if !differs {
         return None;
     }

@@ -32,6 +32,24 @@ impl LatencyView {
         if MissedPeriods::are_material(missed, periods) { Self::PerPeriod } else { Self::PerSample }
     }
 
+    /// The one view of several runs that flatters none of them: per scheduled period where one of
+    /// them needs it and all can have it.
+    #[must_use]
+    pub fn shared(runs: &[&Document]) -> Self {
+        match runs.iter().any(|run| Self::lacks_periods(run)) {
+            true => Self::PerSample,
+            false => runs.iter().map(|run| Self::of(run)).max().unwrap_or_default(),
+        }
+    }
+
+    /// Whether a series missed periods of which no latency tells how late they were.
+    #[must_use]
+    pub fn lacks_periods(run: &Document) -> bool {
+        run.wakeups().any(|series| {
+            series.missed.is_some_and(|missed| missed > 0) && series.scheduled.is_none()
+        })
+    }
+
     /// The percentiles of a series, ns by their names; per sample where it has no schedule.
     #[must_use]
     pub fn percentiles(self, series: &SeriesSummary) -> &Percentiles {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     analysis::ab::verdict::overall,
-    run::{AbVerdict, LatencyView, Run},
+    run::{AbVerdict, Document, LatencyView, Run},
 };
 
 /// Compares runs of B with runs of A; without any of B, each run of A but the first with the first.
@@ -47,8 +47,8 @@ fn read(mut runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareEr
     if delays::are_of_several_programs(runs.iter().map(|run| &run.document)) {
         runs.iter_mut().for_each(|run| delays::by_dispatch(&mut run.document));
     }
-    let views = runs.iter().map(|run| LatencyView::of(&run.document));
-    let view = views.max().unwrap_or_default();
+    let documents: Vec<&Document> = runs.iter().map(|run| &run.document).collect();
+    let view = LatencyView::shared(&documents);
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut left = runs.into_iter();
     let mut read = Vec::new();

@@ -60,14 +60,26 @@ fn without_host(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
     ))
 }
 
-/// That periods count and not wake-ups, where that is so.
+/// That periods count and not wake-ups, where that is so, or should be and cannot.
 fn counted(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
-    let mut views = a.iter().chain(b).map(|run| LatencyView::of(run.document()));
-    views.any(|view| view == LatencyView::PerPeriod).then(|| {
-        "Latencies count per scheduled period, in all of these runs, since many periods were \
-         missed: a wake-up late by L at period T counts as L, L-T, and so on."
-            .to_owned()
-    })
+    let runs: Vec<&LoggedRun> = a.iter().chain(b).copied().collect();
+    let documents: Vec<&Document> = runs.iter().map(|run| run.document()).collect();
+    if !documents.iter().any(|run| LatencyView::of(run) == LatencyView::PerPeriod) {
+        return None;
+    }
+    if LatencyView::shared(&documents) == LatencyView::PerPeriod {
+        let text = "Latencies count per scheduled period, in all of these runs, since many \
+                    periods were missed: a wake-up late by L at period T counts as L, L-T, and so \
+                    on.";
+        return Some(text.into());
+    }
+    let lacking = runs.iter().filter(|run| LatencyView::lacks_periods(run.document()));
+    let lacking: Vec<&str> = lacking.map(|run| run.name()).collect();
+    Some(format!(
+        "Latencies count per wake-up, though many periods were missed: how late those of {} were \
+         does not show in its wake-ups. Read the missed periods beside them.",
+        lacking.join(", ")
+    ))
 }
 
 fn few(of_a: usize, of_b: usize) -> String {

@@ -319,6 +319,41 @@ fn the_causes_are_of_samples_also_where_periods_are_compared() {
 }
 
 #[test]
+fn periods_count_only_where_every_run_tells_how_late_those_were_that_it_missed() {
+    let place = tempfile::tempdir().unwrap();
+    let [a, mut b] = ["a", "b"].map(|name| {
+        let mut run = made(&place.path().join(name), name, 100, |_| {});
+        for series in &mut run.document.series {
+            series.period_ns = Some(50_000);
+            series.missed = Some(series.count);
+            series.scheduled = Some(Scheduled {
+                count: 2 * series.count,
+                mean: series.mean,
+                max: series.max,
+                percentiles: series.percentiles.clone(),
+                uncertain: Vec::new(),
+            });
+        }
+        run
+    });
+    let remark = |b: &Run| {
+        let view = LatencyView::shared(&[&a.document, &b.document]);
+        let logged = |run: &Run| LoggedRun::read(run.clone(), view, false).unwrap();
+        let found = compare(&[&logged(&a)], &[&logged(b)], &options()).unwrap();
+        found.remarks.into_iter().find(|remark| remark.starts_with("Latencies count")).unwrap()
+    };
+    assert!(remark(&b).starts_with("Latencies count per scheduled period"));
+    for series in &mut b.document.series {
+        series.scheduled = None;
+    }
+    let lacking = remark(&b);
+    assert!(
+        lacking.contains("per wake-up") && lacking.contains("how late those of b"),
+        "{lacking}"
+    );
+}
+
+#[test]
 fn the_causes_sum_up_to_the_difference_of_the_band() {
     let band = |wakeups: u64, causes: &[(Cause, &str, u64)]| {
         let ns = causes.iter().map(|(_, _, ns)| ns).sum();
