@@ -38,8 +38,9 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
         thread->out_ns = 0;
     }
     u64 now_ns = bpf_ktime_get_ns();
-    int aside = set_waker(thread, bpf_get_current_task_btf());
-    thread->woken_on = bpf_get_smp_processor_id();
+    u32 number = bpf_get_smp_processor_id();
+    int aside = set_waker(thread, cpu_at(number));
+    thread->woken_on = number;
     /* It has not left its CPU yet: whether it will, shows there. */
     if (!thread->out_ns && thread->in_ns) {
         thread->early_ns = now_ns;

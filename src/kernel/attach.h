@@ -162,6 +162,7 @@ struct tardy_attach_thread {
     unsigned long long asides;    /* wake-ups from sleeps for a time within a cycle */
     unsigned long long asides_now; /* of them those since the last programmed expiry */
     unsigned long long overdue_ns; /* the last expiry that was over when it slept until that */
+    unsigned long long sleep_until_ns; /* soft expiry of the timer of its last sleep, in its clock */
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
 

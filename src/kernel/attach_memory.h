@@ -76,14 +76,17 @@ static __always_inline struct tardy_attach_thread *get_attached(struct task_stru
     return thread->start_ns == start_ns ? thread : NULL;
 }
 
-static __always_inline struct tardy_attach_cpu *this_cpu(void)
+static __always_inline struct tardy_attach_cpu *cpu_at(u32 cpu)
 {
-    u32 cpu = bpf_get_smp_processor_id();
-
     if (cpu >= TARDY_ATTACH_CPUS)
         return NULL;
     barrier_var(cpu);
     return &attach_memory.cpus[cpu & (TARDY_ATTACH_CPUS - 1)];
+}
+
+static __always_inline struct tardy_attach_cpu *this_cpu(void)
+{
+    return cpu_at(bpf_get_smp_processor_id());
 }
 
 /* The number of the highest bit that is set, of a value that is not 0. */

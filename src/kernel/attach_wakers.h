@@ -62,7 +62,8 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
         u64 now_ns = bpf_ktime_get_ns();
         thread->armed_ns = now_ns;
         /* It is behind its period: of that expiry it is never woken. */
-        u64 until_ns = timer->_softexpires - timer->base->offset;
+        thread->sleep_until_ns = timer->_softexpires;
+        u64 until_ns = thread->sleep_until_ns - timer->base->offset;
         if (!(mode & HRTIMER_MODE_REL) && until_ns <= now_ns)
             thread->overdue_ns = until_ns;
         return 0;
@@ -121,6 +122,20 @@ running_timer(struct tardy_attach_cpu *cpu, struct task_struct *current)
     return NULL;
 }
 
+/*
+ * Whether the last timer of this CPU is the one of the thread's sleep, and has not woken it yet: it
+ * expired as it is armed now. It is in its callback then, and nothing has to be asked.
+ */
+static __always_inline int is_of_sleep(const struct tardy_attach_thread *thread,
+                                       struct tardy_attach_timer *timer)
+{
+    if (!timer->timer || timer->timer != thread->sleep_timer
+        || timer->soft_ns != thread->sleep_until_ns)
+        return 0;
+    timer->timer = 0;
+    return 1;
+}
+
 /* Of the timer's clock, as CLOCK_MONOTONIC. */
 static __always_inline u64 monotonic(const struct tardy_attach_timer *timer, u64 expires_ns)
 {
@@ -129,37 +144,46 @@ static __always_inline u64 monotonic(const struct tardy_attach_timer *timer, u64
     return ns > 0 ? ns : 1;
 }
 
+/* The expiry of its own timer that wakes the thread, unless it is one within its cycle: then 1. */
+static __always_inline int set_expiry(struct tardy_attach_thread *thread,
+                                      const struct tardy_attach_timer *timer, int slept_for)
+{
+    /* When the interrupt began is of interest only where late ones are explained. */
+    if (thread->late_ns || attach_config.response) {
+        s64 now_ns = 0;
+        bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
+        thread->entry_ns = now_ns - timer->base_ns;
+    }
+    thread->relative = (thread->relative & ~TARDY_ATTACH_SLEPT_FOR)
+                       | (slept_for ? TARDY_ATTACH_SLEPT_FOR : 0);
+    if (slept_for && is_aside(thread))
+        return 1;
+    thread->hard_ns = monotonic(timer, timer->hard_ns);
+    thread->soft_ns = monotonic(timer, timer->soft_ns);
+    return 0;
+}
+
 /*
  * Who wakes the thread, and, where that is its own timer, the timer's expiry. Whether that is one
  * within its cycle, which counts as none.
  */
 static __always_inline int set_waker(struct tardy_attach_thread *thread,
-                                      struct task_struct *current)
+                                      struct tardy_attach_cpu *cpu)
 {
-    struct tardy_attach_cpu *cpu = this_cpu();
-    struct tardy_attach_timer *timer = cpu ? running_timer(cpu, current) : NULL;
-
     thread->hard_ns = 0;
+    if (cpu && is_of_sleep(thread, &cpu->hard)) {
+        thread->waker = TARDY_ATTACH_BY_TIMER;
+        return set_expiry(thread, &cpu->hard, thread->relative & TARDY_ATTACH_SLEEPS_FOR);
+    }
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct tardy_attach_timer *timer = cpu ? running_timer(cpu, current) : NULL;
     if (timer) {
         u64 address = timer->timer;
+        int is_sleep = thread->sleep_timer == address;
         thread->waker = TARDY_ATTACH_BY_TIMER;
-        if (thread->sleep_timer == address || bpf_map_lookup_elem(&attach_timers, &address)) {
-            /* When the interrupt began is of interest only where late ones are explained. */
-            if (thread->late_ns || attach_config.response) {
-                s64 now_ns = 0;
-                bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
-                thread->entry_ns = now_ns - timer->base_ns;
-            }
-            int slept_for = thread->sleep_timer == address
-                            && thread->relative & TARDY_ATTACH_SLEEPS_FOR;
-            thread->relative = (thread->relative & ~TARDY_ATTACH_SLEPT_FOR)
-                               | (slept_for ? TARDY_ATTACH_SLEPT_FOR : 0);
-            if (slept_for && is_aside(thread))
-                return 1;
-            thread->hard_ns = monotonic(timer, timer->hard_ns);
-            thread->soft_ns = monotonic(timer, timer->soft_ns);
-        }
-        return 0;
+        if (!is_sleep && !bpf_map_lookup_elem(&attach_timers, &address))
+            return 0;
+        return set_expiry(thread, timer, is_sleep && thread->relative & TARDY_ATTACH_SLEEPS_FOR);
     }
     if (cpu && cpu->in_call) {
         thread->waker = TARDY_ATTACH_BY_IPI;

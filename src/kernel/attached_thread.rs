@@ -45,7 +45,8 @@ const OVER_WAITS: usize = UNSURE + 4 + WAITS;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const ASIDES: usize = OVER_TOLD + 1;
 const OVERDUE: usize = ASIDES + 2;
-const HISTS_AT: usize = OVERDUE + 1;
+/// One is for the programs alone.
+const HISTS_AT: usize = OVERDUE + 2;
 const HIST_HEAD: usize = 6;
 const HIST: usize = HIST_HEAD + BUCKETS / 2;
 /// All of it.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     attach::{Workers, attach, can_attach, row, series, work},
-    support::{Store, is_root, list, skip, whole},
+    support::{Said, Store, is_root, list, skip, whole},
 };
 
 const MS: i64 = 1_000_000;
@@ -70,11 +70,8 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
         sleep_until_next(100 * MS, MS);
         work(5 * MS);
     });
-    let store = Store::new();
-    let asked = ["--comm", "resp-victim", "--duration", "2s", "--warmup", "100ms"];
-    let gates = ["--gate", "resp-victim/response:p99.9<=1s", "--gate", "p50<=1s"];
-    let deadline = ["--deadline", "6ms"];
-    let (said, record) = attach(&store, &[&asked[..], &deadline, &gates].concat());
+    // Where others keep it from the CPU, it is looked at for longer.
+    let (store, said, record) = ["2s", "8s", "30s"].into_iter().find_map(with_victim).unwrap();
     // Too few cycles for that percentile: the gate was found, and is undecided.
     assert!(said.out.contains("resp-victim/response"), "{said:?}");
     assert_eq!(record["parameters"]["deadline_ns"], 6 * MS, "{record}");
@@ -83,7 +80,6 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
     let (response, over) = (&row["response"], &row["over"]);
     let all = series(&record, "resp-victim/response");
     assert_eq!((&all["count"], &all["max"]), (&response["count"], &response["max"]), "{record}");
-    assert!(whole(&response["count"]) >= 50, "{row}");
     assert!(whole(&all["min"]) >= 19 * MS / 10, "the work itself: {all}");
     let cycles = whole(&over["cycles"]);
     assert!(cycles >= 10 && whole(&over["deadline_ns"]) == 6 * MS, "{row}");
@@ -106,6 +102,17 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
     assert!((0..=whole(&row["missed"])).contains(&passed), "{judged} {row}");
     let text = store.run(&["show", "r"]).out;
     assert!(text.contains("response us") && text.contains("deadline 6ms"), "{text}");
+}
+
+/// Where it had 50 cycles in this time.
+fn with_victim(duration: &str) -> Option<(Store, Said, Value)> {
+    let store = Store::new();
+    let asked = ["--comm", "resp-victim", "--duration", duration, "--warmup", "100ms"];
+    let gates = ["--gate", "resp-victim/response:p99.9<=1s", "--gate", "p50<=1s"];
+    let deadline = ["--deadline", "6ms"];
+    let (said, record) = attach(&store, &[&asked[..], &deadline, &gates].concat());
+    let cycles = whole(&row(&record, "resp-victim")["response"]["count"]);
+    (cycles >= 50).then_some((store, said, record))
 }
 
 #[test]

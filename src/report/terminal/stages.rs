@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What it adds to look at threads of others; `docs/overhead.md` has how that was measured.
-const ATTACHED_COST: &str = "on Debian's 6.1 in counted time it adds 1.6 us to a wake-up by a \
+const ATTACHED_COST: &str = "on Debian's 6.1 in counted time it adds 1.5 us to a wake-up by a \
                              timer, and 0.7 us to one of another thread; tracing (--trace off \
                              spares it) adds to both";
 
