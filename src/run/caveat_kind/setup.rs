@@ -80,6 +80,10 @@ pub enum SetupCaveat {
     },
 }
 
+/// The remedy where tardy's own threads are in the way.
+const LEAVE: &str = "Leave a CPU that is not measured (--cpus), or name those of tardy by \
+                     --housekeeping; --trace off spares the work of tardy/recorder.";
+
 /// What a helper thread of tardy took of the CPUs in the measured time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HelperTime {
@@ -121,6 +125,14 @@ fn busy(cpu_ns: u64, percent: u64) -> String {
         "tardy's own threads took {} of the measured CPUs, {percent} % of their time, before the \
          ordinary tasks there: part of what is late here is late because of that.",
         Nanos(i64::try_from(cpu_ns).unwrap_or(i64::MAX))
+    )
+}
+
+fn blamed(threads: &[String], percent: u64) -> String {
+    format!(
+        "tardy's own threads ({}) made up {percent} % of the time of the late samples that were \
+         explained: without tardy the tail is another.",
+        threads.join(", ")
     )
 }
 
@@ -201,30 +213,16 @@ impl SetupCaveat {
                 "Use a longer --interval or fewer --threads, or leave a CPU that is not measured \
                  (--cpus).",
             ),
-            Self::HelpersBeside { helpers } => (
-                "helpers_beside",
-                Informs,
-                beside(helpers),
-                "Leave a CPU that is not measured (--cpus), or name those of tardy by \
-                 --housekeeping; --trace off spares the work of tardy/recorder.",
-            ),
+            Self::HelpersBeside { helpers } => ("helpers_beside", Informs, beside(helpers), LEAVE),
             Self::HelpersBusy { cpu_ns, percent } => (
                 "helpers_busy",
                 Weakens,
                 busy(*cpu_ns, *percent),
                 "--trace off; else a longer --deadline, a higher --peak-over or fewer --peaks.",
             ),
-            Self::HelpersBlamed { threads, percent } => (
-                "helpers_blamed",
-                Weakens,
-                format!(
-                    "tardy's own threads ({}) made up {percent} % of the time of the late samples \
-                     that were explained: without tardy the tail is another.",
-                    threads.join(", ")
-                ),
-                "Leave a CPU that is not measured (--cpus), or name those of tardy by \
-                 --housekeeping; or compare with a run with --trace off.",
-            ),
+            Self::HelpersBlamed { threads, percent } => {
+                ("helpers_blamed", Weakens, blamed(threads, *percent), LEAVE)
+            }
         }
     }
 }
