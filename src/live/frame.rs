@@ -117,14 +117,15 @@ fn progress(view: &LiveView, ink: Ink) -> (String, Style) {
 
 /// `34 567 wake-ups; worst 1.2 ms on cpu1 at 12.3 s, 61 % softirq: NET_RX`
 fn measured(view: &LiveView) -> String {
-    let samples = view.rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.samples));
+    let once = view.rows.iter().filter(|row| row.pooled_in.is_none() && !row.is_response);
+    let samples = once.fold(0_u64, |sum, row| sum.saturating_add(row.samples));
     let mut text = many(samples, view.sample.0);
-    let worst = view.rows.iter().filter(|row| row.max_ns.is_some()).max_by_key(|row| row.max_ns);
+    let wakeups = view.rows.iter().filter(|row| row.max_ns.is_some() && !row.is_response);
+    let worst = wakeups.max_by_key(|row| row.max_ns);
     if let Some(row) = worst
         && let Some(max_ns) = row.max_ns
     {
-        let of =
-            |kept: &&super::view::KeptSample| kept.series == row.name && kept.latency_ns == max_ns;
+        let of = |kept: &&super::view::KeptSample| row.has(kept) && kept.latency_ns == max_ns;
         let (at_s, why) = match view.kept.iter().find(of) {
             Some(kept) => (kept.at_s, format!(", {}", plain(&kept.cause))),
             None => (row.max_s.map(|(from, to)| from.midpoint(to)), String::new()),

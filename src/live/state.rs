@@ -137,7 +137,7 @@ impl ViewState {
     /// Whether this series passes the filters.
     pub(super) fn takes(&self, row: &SeriesRow, view: &LiveView) -> bool {
         let is_named = self.takes_series(&row.name, row.cpu);
-        let has_cause = self.cause.is_none() || self.kept(view).any(|kept| kept.series == row.name);
+        let has_cause = self.cause.is_none() || self.kept(view).any(|kept| row.has(kept));
         is_named && has_cause
     }
 

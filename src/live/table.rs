@@ -103,7 +103,7 @@ fn one(
         (time(row.p99_ns), plain),
         (time(row.max_ns), ink.bold()),
     ];
-    let kept = state.kept(view).find(|kept| kept.series == row.name);
+    let kept = state.kept(view).find(|kept| row.has(kept));
     if layout.is_wide {
         pieces.push((right(&moment(row, kept, state), WHEN), plain));
     }

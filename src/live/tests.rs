@@ -9,6 +9,8 @@ fn row(name: &str, cpu: Option<u32>, max_ns: i64) -> SeriesRow {
     minute.extend((0..20).map(|second| Some(3_000 + max_ns * second / 20)));
     SeriesRow {
         name: name.into(),
+        pooled_in: None,
+        is_response: false,
         cpu,
         samples: 20_000,
         missed: cpu.map(|cpu| cpu.into()),
@@ -272,4 +274,25 @@ fn names_from_elsewhere_steer_no_terminal() {
     }
     state.open("title", "line\n\u{1b}[8mhidden");
     has(&shown(&odd, &state, SMALL), &["\\u{1b}[8mhidden"]);
+}
+
+#[test]
+fn threads_and_responses_of_wakeups_are_counted_with_them_once() {
+    let one = |name: &str, pool: Option<&str>| SeriesRow {
+        pooled_in: pool.map(str::to_owned),
+        is_response: name.ends_with("response"),
+        ..row(name, None, 50_000)
+    };
+    let mut view = view(vec![
+        one("app", None),
+        one("app/7", Some("app")),
+        one("app/response", None),
+        one("app/7/response", Some("app/response")),
+    ]);
+    view.kept = vec![kept("app", 50_000, "host"), kept("app/response", 70_000, "thread")];
+    let text = shown(&view, &ViewState::new(), LARGE);
+    has(&text, &["20 000 wake-ups; worst 50.0 us on app/7 at 12.5 s, 61 % host: NET_RX"]);
+    let own: Vec<&str> = text.lines().filter(|line| line.starts_with("app")).collect();
+    assert!(own[1].contains("61 % host"), "{text}");
+    assert!(!own[2].contains("61 %"), "its worst is not kept: {text}");
 }

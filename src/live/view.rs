@@ -59,6 +59,10 @@ pub(crate) struct LiveView {
 pub(crate) struct SeriesRow {
     /// `cpu0`, `rtt`, the name of a thread.
     pub name: String,
+    /// The series of all threads of its name, where it is that of a single one.
+    pub pooled_in: Option<String>,
+    /// Whether it is of the work after wake-ups.
+    pub is_response: bool,
     /// The CPU that it measures; absent where it is of none.
     pub cpu: Option<u32>,
     /// Samples so far.
@@ -77,6 +81,14 @@ pub(crate) struct SeriesRow {
     pub max_s: Option<(f64, f64)>,
     /// The largest of each second of the last minute, oldest first.
     pub minute: Vec<Option<i64>>,
+}
+
+impl SeriesRow {
+    /// Whether the sample is one of this series. Of a single thread that is known of its largest.
+    pub(super) fn has(&self, kept: &KeptSample) -> bool {
+        let is_pooled = self.pooled_in.as_ref() == Some(&kept.series);
+        kept.series == self.name || is_pooled && Some(kept.latency_ns) == self.max_ns
+    }
 }
 
 /// A late sample that was kept whole.

@@ -152,6 +152,17 @@ impl SeriesHead {
     pub fn is_response(&self) -> bool {
         is_response(&self.name)
     }
+
+    /// Of a single attached thread the series that has all threads of its name: `app` of
+    /// `app/1234`, `app/response` of `app/1234/response`.
+    #[must_use]
+    pub fn pooled_in(&self) -> Option<String> {
+        let name = thread_of(&self.name)?;
+        Some(match self.is_response() {
+            true => format!("{name}/{RESPONSE}"),
+            false => name.to_owned(),
+        })
+    }
 }
 
 /// Everything that `run.json` says of a series, from its counts and exact totals.

@@ -123,6 +123,8 @@ impl Gatherer {
         let totals = &series.totals;
         SeriesRow {
             name: series.head.name.clone(),
+            pooled_in: series.head.pooled_in(),
+            is_response: series.head.is_response(),
             cpu: series.head.cpu,
             samples: totals.count,
             missed: series.head.period_ns.map(|_| totals.missed),
