@@ -68,6 +68,11 @@ pub enum ImportCaveat {
         /// How many.
         points: u64,
     },
+    /// The lines behind a table, by which it could be checked, are not there.
+    FooterMissing {
+        /// What those lines begin with.
+        lines: Vec<&'static str>,
+    },
     /// Turns of a loop that nothing disturbed are no gaps.
     TurnsLeftOut {
         /// How many.
@@ -152,6 +157,9 @@ impl ImportCaveat {
                 Informs,
                 "Import the log of histograms, an .hlog, where there is one.",
             ),
+            Self::FooterMissing { .. } => {
+                ("footer_missing", Weakens, "Let the program write the file again, whole.")
+            }
             Self::TurnsLeftOut { .. } => (
                 "turns_left_out",
                 Informs,
@@ -214,6 +222,11 @@ impl ImportCaveat {
                 "The file has {} of the distribution: samples between two of them are taken as \
                  the upper one.",
                 many(*points, "point")
+            ),
+            Self::FooterMissing { lines } => format!(
+                "Behind the table, lines that begin with {} are missing: whether it is whole, and \
+                 what they state of it (mean, count), cannot be told.",
+                lines.join(", ")
             ),
             Self::TurnsLeftOut { turns, upto_ns } => format!(
                 "{} of up to {} were disturbed by nothing: they are no gaps, and left out.",
