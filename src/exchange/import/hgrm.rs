@@ -295,7 +295,7 @@ mod tests {
         let half = refusal(&TABLE[..TABLE.find("     12.503").unwrap()]);
         assert!(half.starts_with("line 6: the table ends at the percentile 0.1,"), "{half}");
         // Within the count of the last row.
-        let within = refusal(&TABLE[..TABLE.find("500          inf").unwrap()]);
+        let within = refusal(&TABLE[..TABLE.find("          inf").unwrap()]);
         assert!(within.contains("it was cut"), "{within}");
         let buckets = text(&TABLE[..TABLE.find("#[Buckets").unwrap()]).unwrap();
         assert!(caveats(&buckets).contains("begin with #[Buckets are"));

@@ -36,6 +36,8 @@ pub enum ImportCaveat {
         from_ns: i64,
         /// What they are taken for, ns.
         taken_ns: i64,
+        /// Whether the mean is the one that the file states, with them in it.
+        mean_is_stated: bool,
     },
     /// There is no histogram, only smallest, mean and largest.
     NoDistribution {
@@ -195,8 +197,20 @@ impl ImportCaveat {
             Self::FactsMissing { program, facts } => {
                 format!("The file of {program} does not say: {}.", facts.join("; "))
             }
-            Self::LatenciesHidden { series, hidden, samples, from_ns, taken_ns } => {
-                hidden_text(series, (*hidden, *samples), (*from_ns, *taken_ns))
+            Self::LatenciesHidden {
+                series,
+                hidden,
+                samples,
+                from_ns,
+                taken_ns,
+                mean_is_stated,
+            } => {
+                let mean = if *mean_is_stated {
+                    ". The mean is the one that the file states."
+                } else {
+                    ", and so is the mean."
+                };
+                hidden_text(series, (*hidden, *samples), (*from_ns, *taken_ns)) + mean
             }
             Self::NoDistribution { samples } => format!(
                 "The file has no histogram: of {} only the smallest, the mean and the largest are \
@@ -290,7 +304,7 @@ fn hidden_text(series: &str, (hidden, samples): (u64, u64), (from, taken): (i64,
     let share = (samples.saturating_sub(hidden)) as f64 * 100.0 / samples.max(1) as f64;
     format!(
         "{} of {} on {series} lie beyond the last bin, at {} or more, and their values are not \
-         in the file. They are taken as {}: percentiles above {share:.3} % are upper limits.",
+         in the file. They are taken as {}: percentiles above {share:.3} % are upper limits",
         count(hidden),
         many(samples, "sample"),
         Nanos(from),
