@@ -114,7 +114,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     }
     let mut sheet = Sheet::new("cyclictest", Some("timer"));
     let own = found.threads.values().find_map(|thread| thread.unit);
-    let unit = options.unit.or(own);
+    let unit = options.unit_beside(own).map_err(ImportError::new)?;
     if unit.is_none() {
         let unit = LatencyUnit::Microseconds.name();
         sheet.caveats.push(ImportCaveat::UnitAssumed { unit });

@@ -99,7 +99,10 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     let program = if program.is_empty() { "rt-tests" } else { program };
     let mut sheet = Sheet::new(&cut(program, 40), same_as(program));
-    let unit_ns = options.unit.map_or_else(|| envelope.unit(&words), LatencyUnit::ns);
+    // The resolution is that of its numbers.
+    let stated = Some(envelope.unit(&words));
+    let unit = options.unit_beside(stated).map_err(ImportError::new)?;
+    let unit_ns = unit.map_or(1_000, LatencyUnit::ns);
     if unit_ns > 1 {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
     }
@@ -139,9 +142,13 @@ fn interval_us(words: &[&str]) -> Option<i64> {
 }
 
 impl Envelope {
-    fn unit(&self, words: &[&str]) -> i64 {
+    fn unit(&self, words: &[&str]) -> LatencyUnit {
         let is_ns = words.iter().any(|word| *word == "-N" || *word == "--nsecs");
-        if self.resolution_in_ns == 1 || is_ns { 1 } else { 1_000 }
+        if self.resolution_in_ns == 1 || is_ns {
+            LatencyUnit::Nanoseconds
+        } else {
+            LatencyUnit::Microseconds
+        }
     }
 
     fn facts(&self, sheet: &mut Sheet) {

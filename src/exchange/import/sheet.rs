@@ -31,6 +31,8 @@ pub enum LatencyUnit {
     Microseconds,
     /// 1,000,000 ns.
     Milliseconds,
+    /// 1,000,000,000 ns.
+    Seconds,
 }
 
 impl LatencyUnit {
@@ -40,6 +42,7 @@ impl LatencyUnit {
             Self::Nanoseconds => 1,
             Self::Microseconds => 1_000,
             Self::Milliseconds => 1_000_000,
+            Self::Seconds => 1_000_000_000,
         }
     }
 
@@ -49,6 +52,7 @@ impl LatencyUnit {
             Self::Nanoseconds => "nanoseconds",
             Self::Microseconds => "microseconds",
             Self::Milliseconds => "milliseconds",
+            Self::Seconds => "seconds",
         }
     }
 }
