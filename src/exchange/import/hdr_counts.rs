@@ -224,8 +224,8 @@ mod tests {
             }
         }
         assert_eq!(unpack("HISTE"), None);
-        let whole = "HISTFAAAAEJ42pNpmSzMwMAgxwABTBDKT4GBgdnNYMcCBvsPEBEWLj45FTExAT4pBSEBKa6UkAgBi1u\
-                     M7xjfMMlwMDABAC0CCjM=";
+        let whole = "HISTFAAAAEJ42pNpmSzMwMAgxwABTBDKT4GBgdnNYMcCBvsPEBEWLj45FTExAT4pBSEBKa6UkAgBi\
+                     1uM7xjfMMlwMDABAC0CCjM=";
         assert!(unpack(whole).is_some());
         for text in [whole, v2] {
             for end in (4..text.len()).step_by(4) {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Times are s, since `BaseTime`, or `StartTime`, or the epoch where they are that large. A tag is
-//! a series, whose intervals ascend. Format: HistogramLogWriter and HistogramLogReader of HdrHistogram, versions 1.0 to
-//! 1.3.
+//! a series, whose intervals ascend. Format: HistogramLogWriter and HistogramLogReader of
+//! HdrHistogram, versions 1.0 to 1.3.
 
 use jiff::Timestamp;
 

@@ -103,16 +103,16 @@ mod tests {
         for (text, said) in [
             (
                 "{\n\"bins\": {}}",
-                "line 2: \"count\" is missing in what ends here, which jitterdebugger writes always",
+                "line 2: \"count\" is missing in what ends here, which latmeter writes always",
             ),
             (
                 "{\"count\": \"x\"}",
-                "line 1: \"count\": string \"x\" where jitterdebugger writes a whole number that is \
+                "line 1: \"count\": string \"x\" where latmeter writes a whole number that is \
                  not negative",
             ),
             (
                 "{\"count\": 1,\n \"bins\": {\"3\": 1, \"4\": -7}}",
-                "line 2: \"4\": integer `-7` where jitterdebugger writes a whole number that is not \
+                "line 2: \"4\": integer `-7` where latmeter writes a whole number that is not \
                  negative",
             ),
             ("{\"count\": 1", "line 1: it ends within its JSON: the file was cut; write it again"),
@@ -121,7 +121,7 @@ mod tests {
                 "line 1: it is no JSON at column 13 (expected `,` or `}`): was it edited?",
             ),
         ] {
-            let error = json::<Of>(text.as_bytes(), "jitterdebugger").unwrap_err();
+            let error = json::<Of>(text.as_bytes(), "latmeter").unwrap_err();
             assert_eq!(error.to_string(), said);
         }
     }

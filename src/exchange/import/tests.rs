@@ -154,8 +154,8 @@ fn a_unit_beside_the_one_that_a_file_states_is_refused() {
         read_as(text, &ImportOptions { unit, ..ImportOptions::default() })
     };
     let line = "T: 0 ( 1) P:80 I:1000 C:      9 Min:      9 Act:    9 Avg:    9 Max:       9\n";
-    let json = r#"{"cmdline:": "cyclictest", "rt_test_version:": "2.40", "thread": {"0": {"cycles": 2,
-        "min": 1, "max": 2, "avg": 1.5, "cpu": 0}}}"#;
+    let json = r#"{"cmdline:": "cyclictest", "rt_test_version:": "2.40", "thread": {"0":
+        {"cycles": 2, "min": 1, "max": 2, "avg": 1.5, "cpu": 0}}}"#;
     let oslat = "oslat V 2\n Core: 0\n 001 (us): 7\n 002 (us): 1\n Maximum: 2 (us)\n";
     for file in [line, json, oslat] {
         let error = as_ns(file).unwrap_err().to_string();

@@ -1,3 +1,5 @@
+//! Files as cyclictest 2.40 wrote them, shortened, and in the form of its siblings.
+
 use crate::exchange::import::tests::{caveats, series, text};
 
 /// As cyclictest 2.40 wrote it.
