@@ -40,7 +40,7 @@ const MOST_FILES: usize = 100_000;
 /// A file is recognised by what is in it. Its run has the status `imported`, the facts that the
 /// file has, and a caveat for what it leaves open; `show`, `compare`, `report`, `plot` and gates
 /// work on it. It is never `last`. Of a directory every file is imported, in the order of names;
-/// what is not known there is named and passed over.
+/// what is not known there, directories in it and links are named and passed over.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all imported; 2 a file is none that can be imported, or \
                         nothing in a directory is. What is imported up to then stays.")]
@@ -57,6 +57,8 @@ pub(super) struct ImportFlags {
     #[arg(long, value_name = "KIND", value_parser = format_name())]
     from: Option<&'static ImportFormat>,
     /// The unit of latencies where a file does not say it; without it, us
+    ///
+    /// A file that states another unit is refused.
     #[arg(long, value_name = "UNIT")]
     unit: Option<UnitName>,
     #[command(flatten)]
@@ -92,6 +94,7 @@ enum UnitName {
     Ns,
     Us,
     Ms,
+    S,
 }
 
 fn format_name() -> impl TypedValueParser<Value = &'static ImportFormat> {
@@ -149,17 +152,30 @@ fn directory(
     store: &Store,
     argv: &[String],
 ) -> Result<Vec<Document>> {
-    let mut files = Vec::new();
+    let (mut files, mut others) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
         let entry = entry?;
         // Links are not followed: who put one there chooses what is read.
-        if entry.file_type()?.is_file() {
+        let kind = entry.file_type()?;
+        if kind.is_file() {
             files.push(entry.path());
+        } else {
+            others.push((entry.path(), kind.is_dir()));
         }
-        ensure!(files.len() <= MOST_FILES, "{} has too many files", path.display());
+        ensure!(files.len() + others.len() <= MOST_FILES, "{} has too many files", path.display());
     }
     if files.iter().any(|file| file.file_name().is_some_and(|name| name == POINTS_FILE)) {
         files.retain(|file| file.file_name().is_none_or(|name| name != INFO_FILE));
+        // Its plots and statistics are of the same samples.
+        others.clear();
+    }
+    others.sort();
+    for (other, is_directory) in others {
+        let why = match is_directory {
+            true => "a directory within one is not read; import it by itself",
+            false => "it is no file but a link or the like; import what it leads to",
+        };
+        output::warn(&format!("passed over: {}: {why}", plain_path(&other)));
     }
     files.sort();
     let mut made = Vec::new();
@@ -184,6 +200,7 @@ fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Resu
         UnitName::Ns => LatencyUnit::Nanoseconds,
         UnitName::Us => LatencyUnit::Microseconds,
         UnitName::Ms => LatencyUnit::Milliseconds,
+        UnitName::S => LatencyUnit::Seconds,
     });
     let options = ImportOptions { unit, columns: flags.columns.map(), info: info_beside(path)? };
     let table = options.columns.as_ref().and_then(|_| ImportFormat::find("csv"));

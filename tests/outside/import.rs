@@ -51,8 +51,12 @@ fn a_directory_is_taken_whole_and_what_is_unknown_in_it_is_named() {
     }
     fs::write(files.join("notes.txt"), "what we did\n").unwrap();
     std::os::unix::fs::symlink(real("cyclictest-v.txt"), files.join("z-link")).unwrap();
+    fs::create_dir(files.join("sub")).unwrap();
+    fs::copy(real("cyclictest.txt"), files.join("sub/more.txt")).unwrap();
     let said = store.run(&["import", files.to_str().unwrap(), "--name", "old", "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("files/sub: a directory within one is not read"), "{}", said.err);
+    assert!(said.err.contains("files/z-link: it is no file but a link"), "{}", said.err);
     assert!(said.err.contains("notes.txt: it looks like none of the formats"), "{}", said.err);
     let made: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let names: Vec<&str> = list(&made).iter().map(|run| run["name"].as_str().unwrap()).collect();

@@ -2,13 +2,14 @@
 
 use super::{
     ImportOptions,
+    fields::{Numbers, separator, split, unit_of},
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
-    times::{decimal, seconds_ns},
 };
 use crate::{
     plain::cut,
     run::{ImportCaveat, series_name::name_of_task},
+    units::many,
 };
 
 /// Bytes of the name of a series.
@@ -37,41 +38,45 @@ struct Places {
     series: Option<usize>,
 }
 
+/// What the first line says of a table.
+struct Shape {
+    places: Places,
+    /// Where nothing separates fields there is one.
+    mark: char,
+    fields: usize,
+    numbers: Numbers,
+    unit: LatencyUnit,
+}
+
 /// Reads it.
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
     let Some(map) = &options.columns else {
         return Err(ImportError::new("--latency-column NAME says which column has the latencies"));
     };
     let mut sheet = Sheet::new("CSV", None);
-    let unit = options.unit.unwrap_or(LatencyUnit::Microseconds);
-    let mut places: Option<(Places, char)> = None;
-    let mut before = String::new();
+    let mut shape: Option<Shape> = None;
     while let Some((number, line)) = source.text()? {
         // Behind the header, a name may begin so.
-        if line.trim().is_empty() || (places.is_none() && line.starts_with('#')) {
+        if line.trim().is_empty() || (shape.is_none() && line.starts_with('#')) {
             continue;
         }
-        let (places, mark) = match &places {
-            Some(known) => (&known.0, known.1),
+        let at = |what: String| ImportError::at(number, what);
+        let shape = match &mut shape {
+            Some(known) => known,
             None => {
-                let mark = separator(&line);
-                let (found, has_names) = map
-                    .places(&split(&line, mark))
-                    .map_err(|what| ImportError::at(number, what))?;
-                let known = places.insert((found, mark));
-                before.clear();
+                let (found, has_names) = map.shape(&line, options, &mut sheet).map_err(at)?;
+                let found = shape.insert(found);
                 if has_names {
                     continue;
                 }
-                (&known.0, known.1)
+                found
             }
         };
         if !source.is_whole() && source.number() > 1 {
             // What a killed program leaves: the number may have had more digits.
             break;
         }
-        let fields = split(&line, mark);
-        let read = sample(&fields, places, unit, &mut sheet);
+        let read = shape.row(&line, number, &mut sheet);
         read.map_err(|what| match line.starts_with('#') {
             true => ImportError::at(
                 number,
@@ -80,24 +85,41 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
             false => ImportError { line: Some(number), ..what },
         })?;
     }
-    if options.unit.is_none() {
-        sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
-    }
     Ok(sheet)
 }
 
+impl Shape {
+    /// The fields of a row; those behind the last column are empty.
+    fn row(&mut self, line: &str, at: u64, sheet: &mut Sheet) -> Result<(), ImportError> {
+        let fields = split(line, self.mark).map_err(ImportError::new)?;
+        let extra = fields.iter().skip(self.fields).any(|field| !field.is_empty());
+        if fields.len() < self.fields || extra {
+            let what = format!(
+                "it has {}, and the first line {}: the row was cut, or a name or a number in it \
+                 has a separator and no quotes",
+                many(fields.len() as u64, "field"),
+                self.fields
+            );
+            return Err(ImportError::new(what));
+        }
+        sample(&fields, at, self, sheet)
+    }
+}
+
 fn sample(
-    fields: &[&str],
-    places: &Places,
-    unit: LatencyUnit,
+    fields: &[String],
+    at: u64,
+    shape: &mut Shape,
     sheet: &mut Sheet,
 ) -> Result<(), ImportError> {
-    let field = |at: usize| fields.get(at).copied().unwrap_or_default().trim().trim_matches('"');
+    let field = |at: usize| fields.get(at).map_or("", String::as_str);
+    let Shape { places, numbers, unit, .. } = shape;
+    let mut number_in = |text: &str, digits: usize, what: &str| {
+        let read = numbers.read(text, digits, at).map_err(ImportError::new)?;
+        read.ok_or_else(|| ImportError::new(format!("\"{}\" is no {what}", cut(text, 40))))
+    };
     let digits = unit.ns().ilog10() as usize;
-    let latency = field(places.latency);
-    let latency_ns = decimal(latency, digits).ok_or_else(|| {
-        ImportError::new(format!("\"{}\" is no latency: a number was expected", cut(latency, 40)))
-    })?;
+    let latency_ns = number_in(field(places.latency), digits, "latency: a number was expected")?;
     let name = places.series.map_or("all", field);
     let cpu = name.strip_prefix("cpu").unwrap_or(name);
     let is_number = cpu.bytes().all(|byte| byte.is_ascii_digit());
@@ -118,24 +140,36 @@ fn sample(
         sheet.add(number, latency_ns, 1);
         return Ok(());
     };
-    let t_ns = seconds_ns(field(at)).ok_or_else(|| {
-        ImportError::new(format!("\"{}\" is no time in seconds", cut(field(at), 40)))
-    })?;
+    let t_ns = number_in(field(at), 9, "time in seconds")?;
     sheet.sample(number, t_ns, latency_ns)
 }
 
-fn separator(line: &str) -> char {
-    [',', ';', '\t'].into_iter().max_by_key(|mark| line.matches(*mark).count()).unwrap_or(',')
-}
-
-fn split(line: &str, mark: char) -> Vec<&str> {
-    line.split(mark).collect()
-}
-
 impl ColumnMap {
+    /// What the first line says, and whether it names the columns.
+    fn shape(
+        &self,
+        line: &str,
+        options: &ImportOptions,
+        sheet: &mut Sheet,
+    ) -> Result<(Shape, bool), String> {
+        let mark = separator(line);
+        // Of one column alone a comma might separate it from the next.
+        let numbers = Numbers::new(mark.is_some_and(|c| c != ','));
+        let mark = mark.unwrap_or(',');
+        let first = split(line, mark)?;
+        let names: Vec<&str> = first.iter().map(String::as_str).collect();
+        let (places, has_names) = self.places(&names, numbers)?;
+        let stated = first.get(places.latency).and_then(|name| unit_of(name).filter(|_| has_names));
+        let unit = options.unit_beside(stated)?.unwrap_or_else(|| {
+            let unit = LatencyUnit::default();
+            sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
+            unit
+        });
+        Ok((Shape { places, mark, fields: first.len(), numbers, unit }, has_names))
+    }
+
     /// Where the columns are, and whether the first line names them.
-    fn places(&self, first: &[&str]) -> Result<(Places, bool), String> {
-        let names: Vec<&str> = first.iter().map(|name| name.trim().trim_matches('"')).collect();
+    fn places(&self, names: &[&str], mut numbers: Numbers) -> Result<(Places, bool), String> {
         let mut has_names = false;
         let mut place = |wanted: &str| -> Result<usize, String> {
             if let Some(at) = names.iter().position(|name| *name == wanted) {
@@ -152,7 +186,8 @@ impl ColumnMap {
         let time = self.time.as_deref().map(&mut place).transpose()?;
         let series = self.series.as_deref().map(&mut place).transpose()?;
         // By numbers: a first line is of names where no number stands for a latency.
-        let is_text = names.get(latency).is_none_or(|name| decimal(name, 0).is_none());
+        let first = names.get(latency).and_then(|name| numbers.read(name, 0, 1).ok().flatten());
+        let is_text = first.is_none();
         Ok((Places { latency, time, series }, has_names || is_text))
     }
 }
@@ -209,8 +244,52 @@ mod tests {
     fn what_is_no_number_and_what_is_no_column_is_named() {
         let error = read(TABLE, "latency", None, None).unwrap_err().to_string();
         assert_eq!(error, "line 2: there is no column \"latency\"; there are when, cpu, late");
-        let odd = TABLE.replace("12.5", "12,5");
+        let odd = TABLE.replace("12.5", "12:5");
         let error = read(&odd, "late", None, None).unwrap_err().to_string();
-        assert_eq!(error, "line 3: \"12,5\" is no latency: a number was expected");
+        assert_eq!(error, "line 3: \"12:5\" is no latency: a number was expected");
+    }
+
+    #[test]
+    fn tables_of_spreadsheets_are_read_as_they_are_meant() {
+        let quoted = "\u{feff}name,late\n\"a, b\",1e3\nc,\"2.5E-1\"\n";
+        let sheet = read(quoted, "late", None, Some("name")).unwrap();
+        assert_eq!(series(&sheet)[0].2, 1_000_000);
+        assert_eq!(series(&sheet)[1].2, 250);
+        let comma = TABLE.replace('.', ",");
+        let sheet = read(&comma, "late", Some("when"), None).unwrap();
+        assert_eq!(series(&sheet), [("all", 3, 3_000, 12_500)]);
+        assert_eq!(sheet.times_ns(), Some((500_000_000, 1_500_000_000)));
+        let mixed = read(&TABLE.replace("1.5;0", "1,5;0"), "late", Some("when"), None);
+        let error = mixed.unwrap_err().to_string();
+        assert!(error.starts_with("line 5: decimal \",\" here and \".\" in line 3"), "{error}");
+    }
+
+    #[test]
+    fn a_row_with_other_fields_than_the_first_line_is_refused() {
+        let few = read("a,b,late\n1,2,3\n1,5\n", "late", None, None).unwrap_err().to_string();
+        assert!(few.starts_with("line 3: it has 2 fields, and the first line 3"), "{few}");
+        let few = read("late,a,b\n1,2,3\n1\n", "late", None, None).unwrap_err().to_string();
+        assert!(few.starts_with("line 3: it has 1 field, and"), "{few}");
+        // Else a decimal comma would make 12 of 12,5.
+        let many = read("late\n12,5\n", "late", None, None).unwrap_err().to_string();
+        assert!(many.starts_with("line 2: it has 2 fields, and the first line 1"), "{many}");
+        assert!(read("a,late\n1,2,,\n", "late", None, None).is_ok(), "empty ones say nothing");
+    }
+
+    #[test]
+    fn a_column_that_names_its_unit_needs_no_other_and_allows_none() {
+        let with = |unit: Option<LatencyUnit>, name: &str| {
+            let columns = ColumnMap { latency: "1".into(), time: None, series: None };
+            let options = ImportOptions { unit, columns: Some(columns), info: None };
+            let text = format!("{name}\n2.5\n");
+            crate::exchange::import::read(text.as_bytes(), ImportFormat::find("csv"), &options)
+        };
+        let sheet = with(None, "late_ms").unwrap();
+        assert_eq!(series(&sheet)[0].2, 2_500_000);
+        assert!(sheet.caveats.is_empty());
+        assert!(with(Some(LatencyUnit::Milliseconds), "late_ms").is_ok());
+        let error = with(Some(LatencyUnit::Microseconds), "late_ms").unwrap_err().to_string();
+        assert!(error.starts_with("line 1: --unit says microseconds, and the file milliseconds"));
+        assert_eq!(series(&with(Some(LatencyUnit::Seconds), "late").unwrap())[0].2, 2_500_000_000);
     }
 }

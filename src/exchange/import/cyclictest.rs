@@ -20,8 +20,16 @@ use super::{
     ImportOptions,
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source, without_escapes},
+    stated::{Beyond, Stated},
 };
 use crate::run::ImportCaveat;
+
+/// Lines behind a histogram, each with a number for every thread.
+const TOTAL: &str = "Total";
+const MIN: &str = "Min Latencies";
+const AVG: &str = "Avg Latencies";
+const MAX: &str = "Max Latencies";
+const OVERFLOWS: &str = "Histogram Overflows";
 
 /// Threads of one file.
 const MOST_THREADS: usize = 4_096;
@@ -29,7 +37,7 @@ const MOST_THREADS: usize = 4_096;
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
     let is_histogram = head.lines().any(|line| line.trim_end() == "# Histogram");
-    is_histogram || head.lines().any(|line| thread_line(&without_escapes(line)).is_some())
+    is_histogram || head.lines().any(|line| thread_line(&without_escapes(line), 0).is_some())
 }
 
 /// A thread's line.
@@ -44,9 +52,11 @@ struct ThreadLine {
     max: i64,
     /// Where its columns say so.
     unit: Option<LatencyUnit>,
+    /// The number of the line in the file.
+    line: u64,
 }
 
-fn thread_line(line: &str) -> Option<ThreadLine> {
+fn thread_line(line: &str, at: u64) -> Option<ThreadLine> {
     let line = line.trim().strip_prefix("T:")?;
     let (number, rest) = line.split_once('(')?;
     let (_, rest) = rest.split_once(')')?;
@@ -65,6 +75,7 @@ fn thread_line(line: &str) -> Option<ThreadLine> {
         mean: number_in("Avg:")?,
         max: number_in("Max:")?,
         unit: field("Act:").and_then(unit_of),
+        line: at,
     })
 }
 
@@ -87,7 +98,8 @@ struct Found {
     /// By bin and column.
     rows: BTreeMap<u64, Vec<u64>>,
     cells: usize,
-    totals: BTreeMap<String, Vec<u64>>,
+    /// By name, with the number of the line.
+    totals: BTreeMap<&'static str, (u64, Vec<u64>)>,
     last_bin: u64,
 }
 
@@ -98,11 +110,11 @@ const MOST_CELLS: usize = 2_000_000;
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
     let mut found = Found::default();
     while let Some((number, line)) = source.text()? {
-        found.take(&line).map_err(|what| ImportError::at(number, what))?;
+        found.take(&line, number).map_err(|what| ImportError::at(number, what))?;
     }
     let mut sheet = Sheet::new("cyclictest", Some("timer"));
     let own = found.threads.values().find_map(|thread| thread.unit);
-    let unit = options.unit.or(own);
+    let unit = options.unit_beside(own).map_err(ImportError::new)?;
     if unit.is_none() {
         let unit = LatencyUnit::Microseconds.name();
         sheet.caveats.push(ImportCaveat::UnitAssumed { unit });
@@ -121,29 +133,28 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 }
 
 impl Found {
-    fn take(&mut self, line: &str) -> Result<(), String> {
+    fn take(&mut self, line: &str, at: u64) -> Result<(), String> {
         if let Some(total) = line.strip_prefix("# ") {
-            self.total(total);
+            self.total(total, at);
         } else if line.starts_with(|c: char| c.is_ascii_digit()) {
             self.row(line)?;
         } else if line.contains("T:")
-            && let Some(thread) = thread_line(&without_escapes(line))
+            && let Some(thread) = thread_line(&without_escapes(line), at)
         {
             self.threads.insert(thread.number, thread);
         }
         Ok(())
     }
 
-    fn total(&mut self, line: &str) {
+    fn total(&mut self, line: &str, at: u64) {
         let Some((name, values)) = line.split_once(':') else { return };
-        let wanted =
-            ["Total", "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows"];
+        let wanted = [TOTAL, MIN, AVG, MAX, OVERFLOWS];
         let numbers: Option<Vec<u64>> =
             values.split_whitespace().map(|value| value.parse().ok()).collect();
         if let Some(name) = wanted.into_iter().find(|known| *known == name)
             && let Some(numbers) = numbers.filter(|numbers| numbers.len() <= MOST_THREADS)
         {
-            self.totals.insert(name.into(), numbers);
+            self.totals.insert(name, (at, numbers));
         }
     }
 
@@ -170,41 +181,71 @@ impl Found {
 
     /// A histogram may be all zeros.
     fn is_histogram(&self) -> bool {
-        !self.rows.is_empty() || self.totals.contains_key("Histogram Overflows")
+        !self.rows.is_empty() || self.totals.contains_key(OVERFLOWS)
     }
 
     fn of(&self, name: &str, thread: usize) -> Option<u64> {
-        self.totals.get(name)?.get(thread).copied()
+        self.totals.get(name)?.1.get(thread).copied()
     }
 
     fn histogram(&self, sheet: &mut Sheet, unit_ns: i64) -> Result<(), ImportError> {
-        let threads = self.totals.get("Avg Latencies").or_else(|| self.totals.get("Min Latencies"));
-        let Some(threads) = threads.map(Vec::len).filter(|threads| *threads > 0) else {
+        let threads = self.totals.get(AVG).or_else(|| self.totals.get(MIN));
+        let threads = threads.map(|(_, threads)| threads.len()).filter(|threads| *threads > 0);
+        let has_end = self.rows.is_empty() || self.totals.contains_key(MAX);
+        let Some(threads) = threads.filter(|_| has_end) else {
             let what = "its histogram has no end (# Total, # Min Latencies and so on): it was cut";
             return Err(ImportError::new(what));
         };
         let ns = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).saturating_mul(unit_ns);
         for thread in 0..threads {
+            self.check(thread)?;
             let number = sheet.series(&format!("thread{thread}"), None)?;
             for (bin, counts) in &self.rows {
                 // One more column of sums, or an old file without.
                 let count = counts.get(thread).copied().unwrap_or(0);
                 sheet.add(number, ns(*bin), count);
             }
-            if let Some(stated) = self.of("Total", thread) {
+            if let Some(stated) = self.of(TOTAL, thread) {
                 sheet.check_count(number, stated);
             }
-            let hidden = self.of("Histogram Overflows", thread).unwrap_or(0);
-            let max = self.of("Max Latencies", thread).unwrap_or(0);
+            let hidden = self.of(OVERFLOWS, thread).unwrap_or(0);
+            let max = self.of(MAX, thread).unwrap_or(0);
             sheet.hidden(number, hidden, ns(self.last_bin.saturating_add(1)), ns(max));
+            if let Some(mean) = self.of(AVG, thread) {
+                sheet.mean_with_hidden(number, ns(mean), unit_ns);
+            }
         }
         Ok(())
+    }
+
+    /// Refuses smallest, mean and largest of a thread that its histogram contradicts.
+    fn check(&self, thread: usize) -> Result<(), ImportError> {
+        let count = |counts: &Vec<u64>| counts.get(thread).copied().unwrap_or(0);
+        let mut bins = self.rows.iter().filter(|(_, counts)| count(counts) > 0);
+        let Some(first) = bins.next().map(|(bin, _)| *bin as f64) else { return Ok(()) };
+        let last = bins.next_back().map_or(first, |(bin, _)| *bin as f64);
+        let values = [MIN, AVG, MAX].map(|name| Some(self.of(name, thread)? as f64));
+        let of = format!("thread {thread}");
+        let stated = Stated { of: &of, names: [MIN, AVG, MAX], values };
+        let has_more = self.of(OVERFLOWS, thread).is_some_and(|hidden| hidden > 0);
+        let beyond = if has_more { Beyond::Maybe } else { Beyond::Nothing };
+        let checked = stated.ordered().and_then(|()| stated.fits((first, last), beyond));
+        // Of the lines that are compared the last one.
+        let line = self.totals.get(MAX).map(|(line, _)| *line);
+        checked.map_err(|what| ImportError { line, what })
     }
 
     fn summaries(&self, sheet: &mut Sheet, unit_ns: i64) -> Result<(), ImportError> {
         for (number, thread) in &self.threads {
             let series = sheet.series(&format!("thread{number}"), None)?;
             let values = [thread.min, thread.mean, thread.max];
+            // Before its first cycle they are where they begin.
+            if thread.cycles > 0 {
+                let of = format!("thread {number}");
+                let own = values.map(|value| Some(value as f64));
+                let stated = Stated { of: &of, names: ["Min", "Avg", "Max"], values: own };
+                stated.ordered().map_err(|what| ImportError::at(thread.line, what))?;
+            }
             let values = values.map(|value| value.saturating_mul(unit_ns));
             sheet.summary(series, thread.cycles, values);
         }
@@ -292,5 +333,50 @@ mod tests {
         assert!(error.starts_with("line 6: the latency 4 has a second row"), "{error}");
         let odd = HISTOGRAM.replace("000294", "0x294");
         assert!(text(&odd).unwrap_err().to_string().starts_with("line 5: "));
+        let end = text(&HISTOGRAM[..HISTOGRAM.find("# Max").unwrap()]).unwrap_err().to_string();
+        assert!(end.contains("it was cut"), "{end}");
+    }
+
+    #[test]
+    fn what_a_file_states_against_itself_is_refused_by_line_and_field() {
+        let line = |min: i64, mean: i64, max: i64| {
+            text(&format!("T: 0 ( 1) P:80 I:1000 C:  9 Min: {min} Act: 9 Avg: {mean} Max: {max}\n"))
+        };
+        assert!(line(3, 9, 9).is_ok());
+        for ((min, mean, max), said) in [
+            ((9, 5, 3), "line 1: thread 0: Min 9 is above Max 3"),
+            ((3, 2, 9), "line 1: thread 0: Avg 2 is below Min 3"),
+            ((3, 10, 9), "line 1: thread 0: Avg 10 is above Max 9"),
+        ] {
+            let error = line(min, mean, max).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+        let unborn = "T: 0 ( 1) P:80 I:1000 C: 0 Min:1000000 Act: 0 Avg: 0 Max: 0\n\
+            T: 1 ( 1) P:80 I:1000 C: 9 Min: 3 Act: 4 Avg: 4 Max: 9\n";
+        assert_eq!(text(unborn).unwrap().series[1].totals.count, 9, "of a thread without a cycle");
+        for (from, to, said) in [
+            ("00401 00005", "00401 00009", "thread 1: Max Latencies 9 is above the largest bin"),
+            ("00401 00005", "00003 00005", "thread 0: Avg Latencies 19 is above Max Latencies 3"),
+            ("00401 00005", "00401 00004", "thread 1: Max Latencies 4 is below the largest bin"),
+            ("00003 00003\n# Avg", "00003 00004\n# Avg", "thread 1: Avg Latencies 3 is below Min"),
+        ] {
+            let error = text(&HISTOGRAM.replace(from, to)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("line 10: {said}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_mean_with_overflows_is_the_stated_one_or_an_upper_limit() {
+        let sheet = text(HISTOGRAM).unwrap();
+        let mean = |sheet: &crate::exchange::import::Sheet| {
+            let totals = &sheet.series[0].totals;
+            totals.sum_ns / i64::try_from(totals.count).unwrap()
+        };
+        assert_eq!(mean(&sheet), 6_609, "19 cannot be: overflows are at most 401");
+        assert!(caveats(&sheet).contains("are upper limits, and so is the mean."));
+        let stated = text(&HISTOGRAM.replace("00019 00003", "00004 00003")).unwrap();
+        assert_eq!(mean(&stated), 4_000);
+        let said = caveats(&stated);
+        assert!(said.contains("The mean is the one that the file states."), "{said}");
     }
 }

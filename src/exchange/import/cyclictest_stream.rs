@@ -93,7 +93,15 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
                 own.insert(Thread { series, next: cycle })
             }
         };
-        missing = missing.saturating_add(cycle.saturating_sub(thread.next));
+        if cycle < thread.next {
+            let what = format!(
+                "the samples of thread {task} begin again, at {cycle} after {}: two streams in one \
+                 file, or one twice; import one file for each",
+                thread.next.saturating_sub(1)
+            );
+            return Err(ImportError::at(source.number(), what));
+        }
+        missing = missing.saturating_add(cycle - thread.next);
         thread.next = cycle.saturating_add(1);
         samples += 1;
         sheet.add(thread.series, latency.saturating_mul(unit.ns()), 1);
@@ -152,5 +160,12 @@ mod tests {
         }
         let cut = text(&format!("{STREAM}       0:       5:      7")).unwrap();
         assert_eq!(series(&cut)[0].1, 3, "the number may have had more digits");
+    }
+
+    #[test]
+    fn two_streams_in_one_file_are_no_run() {
+        let error = text(&format!("{STREAM}{STREAM}")).unwrap_err().to_string();
+        assert!(error.starts_with("line 14: the samples of thread 0 begin again, at 0 after 4"));
+        assert!(error.contains("one file for each"), "{error}");
     }
 }

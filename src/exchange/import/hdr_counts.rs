@@ -43,7 +43,10 @@ pub(super) fn unpack(text: &str) -> Option<Vec<HdrBucket>> {
     match cookie & !0xf0 {
         0x1c84_9302 | 0x1c84_9304 | 0x1c84_9309 => {
             let mut plain = Vec::new();
-            let packed = flate2::read::ZlibDecoder::new(bytes.get(8..)?);
+            // Where less is there the line was cut: the decoder alone would hand over a part.
+            let length = u32::from_be_bytes(bytes.get(4..8)?.try_into().ok()?);
+            let packed = bytes.get(8..)?.get(..usize::try_from(length).ok()?)?;
+            let packed = flate2::read::ZlibDecoder::new(packed);
             packed.take(MOST_BYTES).read_to_end(&mut plain).ok()?;
             read(&plain)
         }
@@ -64,6 +67,10 @@ fn read(bytes: &[u8]) -> Option<Vec<HdrBucket>> {
         let (length, offset) = (at.u32()?, at.u32()?);
         // Another offset is of histograms that were shifted, which no log has.
         if offset != 0 || u64::from(length) > MOST_BYTES {
+            return None;
+        }
+        // Behind it come digits, lowest, highest and ratio: 28 bytes.
+        if usize::try_from(length).ok()?.saturating_add(28) > at.0.len() {
             return None;
         }
     }
@@ -217,6 +224,14 @@ mod tests {
             }
         }
         assert_eq!(unpack("HISTE"), None);
+        let whole = "HISTFAAAAEJ42pNpmSzMwMAgxwABTBDKT4GBgdnNYMcCBvsPEBEWLj45FTExAT4pBSEBKa6UkAgBi\
+                     1uM7xjfMMlwMDABAC0CCjM=";
+        assert!(unpack(whole).is_some());
+        for text in [whole, v2] {
+            for end in (4..text.len()).step_by(4) {
+                assert_eq!(unpack(&text[..end]), None, "cut where base64 still is whole: {end}");
+            }
+        }
         assert_eq!(unpack("%"), None);
     }
 }

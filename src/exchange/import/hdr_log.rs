@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Times are s, since `BaseTime`, or `StartTime`, or the epoch where they are that large. A tag is
-//! a series. Format: HistogramLogWriter and HistogramLogReader of HdrHistogram, versions 1.0 to
-//! 1.3.
+//! a series, whose intervals ascend. Format: HistogramLogWriter and HistogramLogReader of
+//! HdrHistogram, versions 1.0 to 1.3.
 
 use jiff::Timestamp;
 
@@ -25,6 +25,12 @@ const SINCE_EPOCH_S: f64 = 3.2e8;
 
 /// The series of lines without a tag.
 const UNTAGGED: &str = "all";
+
+/// Of what is no base64, no zlib, or shorter than it says.
+const DAMAGED: &str = "its histogram is damaged or was cut";
+
+/// Of a last line without its end.
+const CUT: &str = ": the file was cut there; without this line the rest can be imported";
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -43,6 +49,8 @@ struct Times {
     end_s: f64,
     /// Of the first interval, where nothing else says when it began.
     first_s: Option<f64>,
+    /// When the last interval of each series began, as the file writes it.
+    begun_s: Vec<Option<f64>>,
 }
 
 /// Reads it.
@@ -54,12 +62,12 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
         if let Some(comment) = line.strip_prefix('#') {
             times.comment(comment, &mut sheet);
         } else if !line.trim().is_empty() && !line.starts_with('"') {
-            if !source.is_whole() && !line.ends_with('=') {
-                // What a killed writer leaves.
-                break;
-            }
             let read = interval(&line, &mut sheet, &mut times, unit);
-            read.map_err(|what| ImportError { line: Some(number), ..what })?;
+            read.map_err(|error| match source.is_whole() {
+                true => ImportError { line: Some(number), ..error },
+                // What a killed writer leaves.
+                false => ImportError::at(number, format!("{}{CUT}", error.what)),
+            })?;
         }
     }
     times.put(&mut sheet);
@@ -97,6 +105,29 @@ impl Times {
         (absolute - self.start_s.unwrap_or(first_s)).max(0.0)
     }
 
+    /// Refuses an interval of a series that begins no later than the one before it.
+    fn ascends(&mut self, tag: &str, series: usize, stamp_s: f64) -> Result<(), ImportError> {
+        if self.begun_s.len() <= series {
+            self.begun_s.resize(series.saturating_add(1), None);
+        }
+        let Some(begun) = self.begun_s.get_mut(series) else { return Ok(()) };
+        let of = if tag == UNTAGGED { String::new() } else { format!(" of the tag {tag}") };
+        match *begun {
+            Some(before_s) if before_s == stamp_s => Err(ImportError::new(format!(
+                "a second interval{of} that begins at {stamp_s} s: it would count twice; take one \
+                 of them out"
+            ))),
+            Some(before_s) if before_s > stamp_s => Err(ImportError::new(format!(
+                "this interval{of} begins at {stamp_s} s, before the one before it, at {before_s} \
+                 s: two logs in one file, or one twice; import one file for each"
+            ))),
+            _ => {
+                *begun = Some(stamp_s);
+                Ok(())
+            }
+        }
+    }
+
     fn put(&self, sheet: &mut Sheet) {
         let start_s = self.start_s.or(self.base_s).or(self.first_s);
         let ms = start_s.map(|start_s| (start_s * 1e3) as i64);
@@ -125,10 +156,12 @@ fn interval(
     let wanted = "an interval is start, length, maximum and histogram, with a comma between";
     let (Some(stamp_s), Some(length_s)) = (seconds(), seconds()) else { return Err(bad(wanted)) };
     let packed = fields.nth(1).ok_or_else(|| bad(wanted))?;
-    let buckets = hdr_counts::unpack(packed).ok_or_else(|| bad("its histogram is damaged"))?;
+    let buckets = hdr_counts::unpack(packed).ok_or_else(|| bad(DAMAGED))?;
     let start_s = times.since_start(stamp_s);
     times.end_s = times.end_s.max(start_s + length_s);
-    let number = sheet.series(&cut(tag, 100), None)?;
+    let tag = cut(tag, 100);
+    let number = sheet.series(&tag, None)?;
+    times.ascends(&tag, number, stamp_s)?;
     sheet.interval(number, (start_s, length_s), &buckets, unit.ns())
 }
 
@@ -161,12 +194,30 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_is_named_and_a_cut_one_passed_over() {
+    fn a_line_that_is_damaged_or_was_cut_is_named() {
         let damaged = LOG.replace("BDKT4GBgdnNYMcCBvsPEBEWLj", "BDKT4GBgdn");
         let error = text(&damaged).unwrap_err().to_string();
-        assert_eq!(error, "line 7: its histogram is damaged");
-        assert_eq!(series(&text(&LOG[..LOG.len() - 20]).unwrap()).len(), 2);
+        assert_eq!(error, "line 7: its histogram is damaged or was cut");
+        // A whole number of groups of base64, within the file and at its end.
+        let within = LOG.replace("7xjfMMlwMDABAC0CCjM=", "");
+        assert_eq!(text(&within).err().and_then(|error| error.line), Some(7));
+        let last = text(&LOG[..LOG.len() - 21]).unwrap_err().to_string();
+        assert!(last.starts_with("line 7: ") && last.contains("the file was cut there"), "{last}");
+        let whole = text(&LOG[..LOG.len() - 1]).unwrap();
+        assert_eq!(series(&whole), series(&text(LOG).unwrap()), "its end alone is missing");
         let comma = LOG.replace("1.134,0.999", "1,134,0,999");
         assert!(text(&comma).unwrap_err().to_string().starts_with("line 7: "));
+    }
+
+    #[test]
+    fn an_interval_that_is_there_twice_is_refused_and_does_not_count_twice() {
+        let lines: Vec<&str> = LOG.lines().collect();
+        let again = |at: usize| format!("{LOG}{}\n", lines[at]);
+        let error = text(&again(6)).unwrap_err().to_string();
+        assert!(error.starts_with("line 8: a second interval that begins at 1.134 s"), "{error}");
+        let error = text(&again(5)).unwrap_err().to_string();
+        assert!(error.starts_with("line 8: a second interval of the tag A that"), "{error}");
+        let error = text(&again(4)).unwrap_err().to_string();
+        assert!(error.starts_with("line 8: this interval begins at 0.127 s, before"), "{error}");
     }
 }

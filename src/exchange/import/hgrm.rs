@@ -8,10 +8,11 @@
 //!       12.503     1.000000        39500          inf
 //! #[Mean    =        6.602, StdDeviation   =        1.919]
 //! #[Max     =       12.496, Total count    =        39500]
+//! #[Buckets =           27, SubBuckets     =         2048]
 //! ```
 //!
 //! `TotalCount` is how many samples are not above the value: those between two rows are taken as
-//! the upper one.
+//! the upper one. The variant with commas has none of the last three lines.
 
 use super::{
     ImportOptions,
@@ -19,6 +20,9 @@ use super::{
     source::{ImportError, Source},
 };
 use crate::{plain::cut, run::ImportCaveat};
+
+/// What the lines behind the table begin with.
+const FOOTER: [&str; 3] = ["#[Mean", "#[Max", "#[Buckets"];
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -35,60 +39,185 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     let mut sheet = Sheet::new("HdrHistogram", None);
     let unit = options.unit.unwrap_or(LatencyUnit::Milliseconds);
     let series = sheet.series("all", None)?;
-    let (mut is_table, mut before, mut points, mut last) = (false, 0_u64, 0_u64, 0_i64);
+    let mut table: Option<Table> = None;
     while let Some((number, line)) = source.text()? {
+        let at = |what: String| ImportError::at(number, what);
         if is_heading(&line) {
-            if points > 0 {
-                return Err(ImportError::at(number, "a second table: import one file for each"));
+            if table.as_ref().is_some_and(|table| table.points > 0) {
+                return Err(at("a second table: import one file for each".into()));
             }
-            is_table = true;
-        } else if is_table && line.starts_with('#') {
-            summary(&line, &mut sheet, series, unit);
-        } else if is_table && line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
-            let row = row(&line).ok_or_else(|| {
-                let line = cut(line.trim(), 60);
-                ImportError::at(number, format!("\"{line}\" is no row of the table"))
-            })?;
-            let value_ns = (row.0 * unit.ns() as f64).round() as i64;
-            if row.1 < before || value_ns < last {
-                return Err(ImportError::at(number, "values and counts must ascend"));
+            table = Some(Table { has_commas: line.contains(','), ..Table::default() });
+        } else if let Some(table) = &mut table {
+            if line.starts_with('#') {
+                table.footer(&line, unit, &mut sheet, series).map_err(at)?;
+            } else if !table.is_over() && is_row(&line) {
+                let row = table.row(&line).map_err(at)?;
+                let value_ns = (row.value * unit.ns() as f64).round() as i64;
+                sheet.add(series, value_ns, row.count - table.last.count);
+                table.last = Row { is_last: row.is_last && source.is_whole(), ..row };
+                table.points += 1;
             }
-            sheet.add(series, value_ns, row.1 - before);
-            (before, last) = (row.1, value_ns);
-            points += 1;
         }
     }
+    let table = table.unwrap_or_default();
+    table.ended().map_err(|what| ImportError::at(source.number().saturating_sub(1), what))?;
     if options.unit.is_none() {
         sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
     }
-    sheet.caveats.push(ImportCaveat::PointsOnly { points });
+    sheet.caveats.push(ImportCaveat::PointsOnly { points: table.points });
+    sheet.caveats.extend(table.without_footer());
     Ok(sheet)
 }
 
-/// Value and count of a row.
-fn row(line: &str) -> Option<(f64, u64)> {
-    let mut fields = line.split(|c: char| c == ',' || c.is_whitespace());
-    let mut fields = fields.by_ref().filter(|field| !field.is_empty());
-    let value: f64 = fields.next()?.parse().ok()?;
-    fields.next()?.parse::<f64>().ok()?;
-    let count = fields.next()?.parse().ok()?;
-    (value.is_finite() && value >= 0.0).then_some((value, count))
+/// Whether a line behind the heading is meant as a row: what is text is of the program that printed
+/// the table.
+fn is_row(line: &str) -> bool {
+    let line = line.trim_start();
+    line.strip_prefix(['-', '.']).unwrap_or(line).starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The mean and the maximum are exact there.
-fn summary(line: &str, sheet: &mut Sheet, series: usize, unit: LatencyUnit) {
-    let of = |name: &str| -> Option<f64> {
-        let (_, rest) = line.split_once(name)?;
-        let (_, value) = rest.split_once('=')?;
-        value.split([',', ']']).next()?.trim().parse().ok()
+/// A row of the table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    value: f64,
+    percentile: f64,
+    count: u64,
+    /// Whether it says that nothing is above it.
+    is_last: bool,
+}
+
+/// What is known of the table.
+#[derive(Debug, Default)]
+struct Table {
+    /// Fields are separated by commas.
+    has_commas: bool,
+    points: u64,
+    last: Row,
+    /// Which of the lines behind it are there.
+    footer: [bool; 3],
+}
+
+impl Table {
+    /// Behind its last lines come others, as those of wrk2.
+    const fn is_over(&self) -> bool {
+        let [mean, max, buckets] = self.footer;
+        mean || max || buckets
+    }
+
+    fn row(&self, line: &str) -> Result<Row, String> {
+        let row = row(line, self.has_commas)?;
+        let last = &self.last;
+        if row.value < 0.0 {
+            return Err(format!("its value {} is negative, and no latency is", row.value));
+        }
+        if !(0.0..=1.0).contains(&row.percentile) {
+            return Err(format!("its percentile {} is not from 0 to 1", row.percentile));
+        }
+        let before = [last.value, last.percentile, last.count as f64];
+        let own = [row.value, row.percentile, row.count as f64];
+        let names = ["value", "percentile", "count"];
+        let descends = (0..3).find(|at| self.points > 0 && own.get(*at) < before.get(*at));
+        match descends.and_then(|at| names.get(at)) {
+            Some(name) => Err(format!(
+                "its {name} is less than that of the row before it, and values, percentiles and \
+                 counts must ascend: the file is damaged or was edited"
+            )),
+            None => Ok(row),
+        }
+    }
+
+    /// Of a line behind the table: the mean is exact there, and the count is that of the table.
+    fn footer(
+        &mut self,
+        line: &str,
+        unit: LatencyUnit,
+        sheet: &mut Sheet,
+        series: usize,
+    ) -> Result<(), String> {
+        let of = |name: &str| -> Option<f64> {
+            let (_, value) = line.split_once(name)?.1.split_once('=')?;
+            let value: f64 = value.split([',', ']']).next()?.trim().parse().ok()?;
+            value.is_finite().then_some(value)
+        };
+        let starts = FOOTER.iter().zip(&mut self.footer);
+        // A line that was cut lacks its bracket.
+        let whole = line.trim_end().ends_with(']');
+        starts.for_each(|(start, found)| *found |= whole && line.starts_with(start));
+        // As many digits as the table has, or as few.
+        let largest = self.last.value * (1.0 + 1e-6) + 0.01;
+        for (name, value) in [("Mean", of("[Mean")), ("Max", of("[Max"))] {
+            let Some(value) = value else { continue };
+            if value < 0.0 || value > largest {
+                let last = self.last.value;
+                return Err(format!(
+                    "{name} is {value}, and the last row of the table {last}: the file is damaged \
+                     or was edited"
+                ));
+            }
+            if name == "Mean" {
+                sheet.set_mean(series, (value * unit.ns() as f64).round() as i64);
+            }
+        }
+        let stated = of("Total count").map(|count| count as u64);
+        match stated.filter(|stated| *stated != self.last.count) {
+            Some(stated) => Err(format!(
+                "Total count is {stated}, and the table ends at {}: rows are missing, or the file \
+                 was edited; write it again",
+                self.last.count
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a table of which the end is missing.
+    fn ended(&self) -> Result<(), String> {
+        if self.points == 0 || (self.last.is_last && self.last.percentile >= 1.0) {
+            return Ok(());
+        }
+        Err(format!(
+            "the table ends at the percentile {}, and not with a row at 1.0: it was cut; write the \
+             file again",
+            self.last.percentile
+        ))
+    }
+
+    /// The lines behind the table that are missing; the variant with commas has none.
+    fn without_footer(&self) -> Option<ImportCaveat> {
+        let missing = FOOTER.iter().zip(self.footer).filter(|(_, found)| !found);
+        let lines: Vec<&str> = missing.map(|(start, _)| *start).collect();
+        (!self.has_commas && self.points > 0 && !lines.is_empty())
+            .then_some(ImportCaveat::FooterMissing { lines })
+    }
+}
+
+/// Value, percentile and count of a row.
+fn row(line: &str, has_commas: bool) -> Result<Row, String> {
+    let shown = cut(line.trim(), 60);
+    let fields: Vec<&str> = match has_commas {
+        true => line.split(',').map(str::trim).collect(),
+        false => line.split_whitespace().collect(),
     };
-    let ns = |value: f64| (value * unit.ns() as f64).round() as i64;
-    if let Some(mean) = of("[Mean").filter(|mean| mean.is_finite() && *mean >= 0.0) {
-        sheet.set_mean(series, ns(mean));
+    // With commas between fields, decimal ones make more fields.
+    let has_decimal_commas = (!has_commas && line.contains(',')) || fields.len() > 4;
+    if has_decimal_commas {
+        return Err(format!(
+            "\"{shown}\" has decimal commas or too many fields: write it with decimal points \
+             (LC_ALL=C)"
+        ));
     }
-    if let Some(count) = of("Total count") {
-        sheet.check_count(series, count as u64);
-    }
+    let found = match fields[..] {
+        [value, percentile, count] => (value, percentile, count, None),
+        [value, percentile, count, beyond] => (value, percentile, count, Some(beyond)),
+        _ => return Err(format!("\"{shown}\" is no row of the table")),
+    };
+    let (value, percentile, count, beyond) = found;
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let read = number(value).zip(number(percentile)).zip(count.parse().ok());
+    let ((value, percentile), count) =
+        read.ok_or_else(|| format!("\"{shown}\" is no row of the table"))?;
+    // The last row of some writers has no fourth field.
+    let is_last = beyond.is_none_or(|beyond| number(beyond).is_none());
+    Ok(Row { value, percentile, count, is_last })
 }
 
 #[cfg(test)]
@@ -105,6 +234,10 @@ mod tests {
         #[Max     =       12.496, Total count    =        39500]\n\
         #[Buckets =           27, SubBuckets     =         2048]\n";
 
+    fn refusal(file: &str) -> String {
+        text(file).unwrap_err().to_string()
+    }
+
     #[test]
     fn samples_between_two_rows_are_the_upper_one_and_the_mean_is_the_stated_one() {
         let sheet = text(TABLE).unwrap();
@@ -115,24 +248,67 @@ mod tests {
             said.contains("points_only") && said.contains("milliseconds are assumed"),
             "{said}"
         );
-        let commas = TABLE.lines().map(|line| match line.starts_with('#') {
-            true => line.to_owned(),
-            false => line.split_whitespace().collect::<Vec<_>>().join(","),
-        });
-        let commas = commas.collect::<Vec<_>>().join("\n");
-        assert_eq!(series(&text(&commas).unwrap()), series(&sheet));
+        assert!(!said.contains("footer_missing"), "{said}");
+        let commas = TABLE.lines().skip(1).filter(|line| !line.starts_with('#'));
+        let commas = commas.map(|line| line.split_whitespace().collect::<Vec<_>>().join(","));
+        let commas = text(&(commas.collect::<Vec<_>>().join("\n") + "\n")).unwrap();
+        assert_eq!(series(&commas), series(&sheet));
+        assert!(!caveats(&commas).contains("footer_missing"), "with commas there is none");
+        // wrk2 goes on behind its table.
+        let wrk2 = format!("{TABLE}-----------\n  39500 requests in 10.00s, 3.11MB read\n");
+        assert_eq!(series(&text(&wrk2).unwrap()), series(&sheet));
     }
 
     #[test]
     fn a_table_that_descends_or_is_damaged_is_refused_by_its_line() {
-        let descends = TABLE.replace("39500          inf", "3950          inf");
-        assert_eq!(
-            text(&descends).unwrap_err().to_string(),
-            "line 6: values and counts must ascend"
-        );
-        let odd = TABLE.replace("3951", "39x1");
-        assert!(text(&odd).unwrap_err().to_string().starts_with("line 5: "));
-        let wrong = TABLE.replace("Total count    =        39500", "Total count    =        39501");
-        assert!(caveats(&text(&wrong).unwrap()).contains("counts_differ"));
+        let descends = refusal(&TABLE.replace("39500          inf", "3950          inf"));
+        assert!(descends.starts_with("line 6: its count is less than"), "{descends}");
+        let percentile = refusal(&TABLE.replace("0.000000 ", "0.200000 "));
+        assert!(percentile.starts_with("line 5: its percentile is less than"), "{percentile}");
+        let beyond = refusal(&TABLE.replace("0.100000", "10.00000"));
+        assert!(beyond.starts_with("line 5: its percentile 10 is not from 0 to 1"), "{beyond}");
+        let value = refusal(&TABLE.replace(" 0.921", "-0.921"));
+        assert!(value.starts_with("line 4: its value -0.921 is negative"), "{value}");
+        assert!(refusal(&TABLE.replace("3951", "39x1")).starts_with("line 5: "));
+    }
+
+    #[test]
+    fn decimal_commas_are_refused_and_never_read_as_fields() {
+        let decimal = TABLE.lines().map(|line| match line.starts_with('#') {
+            true => line.to_owned(),
+            false => line.replace('.', ","),
+        });
+        let decimal = refusal(&decimal.collect::<Vec<_>>().join("\n"));
+        assert!(decimal.starts_with("line 4: \"0,921"), "{decimal}");
+        assert!(decimal.contains("LC_ALL=C"), "{decimal}");
+        let both = "Value,Percentile,TotalCount,1/(1-Percentile)\n1,5,1,0,7,inf\n";
+        assert!(refusal(both).contains("decimal commas"));
+    }
+
+    #[test]
+    fn a_table_that_was_cut_is_refused_and_one_without_its_footer_doubted() {
+        let footer = TABLE.find("#[Mean").unwrap();
+        let sheet = text(&TABLE[..footer]).unwrap();
+        let said = caveats(&sheet);
+        assert!(said.contains("footer_missing"), "{said}");
+        assert!(said.contains("lines that begin with #[Mean, #[Max, #[Buckets are missing"));
+        let half = refusal(&TABLE[..TABLE.find("     12.503").unwrap()]);
+        assert!(half.starts_with("line 6: the table ends at the percentile 0.1,"), "{half}");
+        // Within the count of the last row.
+        let within = refusal(&TABLE[..TABLE.find("          inf").unwrap()]);
+        assert!(within.contains("it was cut"), "{within}");
+        let buckets = text(&TABLE[..TABLE.find("#[Buckets").unwrap()]).unwrap();
+        assert!(caveats(&buckets).contains("begin with #[Buckets are"));
+    }
+
+    #[test]
+    fn what_the_footer_contradicts_is_refused() {
+        let count = TABLE.replace("Total count    =        39500", "Total count    =        39501");
+        let count = refusal(&count);
+        assert!(count.starts_with("line 8: Total count is 39501, and the table ends at 39500"));
+        let max = refusal(&TABLE.replace("12.496", "99.0"));
+        assert!(max.starts_with("line 8: Max is 99, and the last row of the table 12.503"));
+        let mean = refusal(&TABLE.replace("6.602", "16.602"));
+        assert!(mean.starts_with("line 7: Mean is 16.602"), "{mean}");
     }
 }

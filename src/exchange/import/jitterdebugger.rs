@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::{
     ImportOptions,
-    rt_tests_json::json,
+    json::json,
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
     times::seconds_ns,
@@ -57,7 +57,7 @@ struct Cpu {
 
 /// Reads its JSON.
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
-    let results: Results = json(&source.whole()?)?;
+    let results: Results = json(&source.whole()?, "jitterdebugger")?;
     let mut sheet = Sheet::new("jitterdebugger", Some("timer"));
     let unit_ns = options.unit.unwrap_or(LatencyUnit::Microseconds).ns();
     for (cpu, found) in &results.cpu {

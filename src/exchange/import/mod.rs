@@ -7,12 +7,14 @@
 mod columns;
 mod cyclictest;
 mod cyclictest_stream;
+mod fields;
 mod hackbench;
 mod hdr_counts;
 mod hdr_log;
 mod hgrm;
 mod interbench;
 mod jitterdebugger;
+mod json;
 mod lmbench;
 mod lmbench_table;
 mod making;
@@ -31,6 +33,7 @@ mod sheet;
 mod sockperf;
 mod source;
 mod spools;
+mod stated;
 mod times;
 mod wult;
 mod wult_info;
@@ -59,6 +62,34 @@ pub struct ImportOptions {
     pub info: Option<String>,
 }
 
+impl ImportOptions {
+    /// The unit: what the user says, or the file; nothing where neither does.
+    ///
+    /// # Errors
+    /// They differ.
+    fn unit_beside(&self, stated: Option<LatencyUnit>) -> Result<Option<LatencyUnit>, String> {
+        match (self.unit, stated) {
+            (Some(said), Some(own)) if said != own => Err(format!(
+                "--unit says {}, and the file {}: leave --unit out",
+                said.name(),
+                own.name()
+            )),
+            (said, own) => Ok(said.or(own)),
+        }
+    }
+}
+
+/// Where the unit of a format's latencies is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnitFrom {
+    /// The user, or what is usual: its reader looks at `--unit`.
+    User,
+    /// It is always this one.
+    Always(LatencyUnit),
+    /// The file states it.
+    File,
+}
+
 /// A format that runs are read from.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportFormat {
@@ -66,9 +97,12 @@ pub struct ImportFormat {
     pub name: &'static str,
     /// Of which program, in a line of help.
     pub help: &'static str,
+    unit: UnitFrom,
     is_it: fn(&str) -> bool,
     read: fn(&mut Source<'_>, &ImportOptions) -> Result<Sheet, ImportError>,
 }
+
+const US: LatencyUnit = LatencyUnit::Microseconds;
 
 /// Every format. The first that a file looks like is taken, so that those are first whose files
 /// look like nothing else.
@@ -76,127 +110,171 @@ pub const FORMATS: &[ImportFormat] = &[
     ImportFormat {
         name: "rt-tests-json",
         help: "JSON of cyclictest, oslat and others of rt-tests",
+        unit: UnitFrom::User,
         is_it: rt_tests_json::is_it,
         read: rt_tests_json::read,
     },
     ImportFormat {
         name: "hlog",
         help: "HdrHistogram's interval log, of any version",
+        unit: UnitFrom::User,
         is_it: hdr_log::is_it,
         read: hdr_log::read,
     },
     ImportFormat {
         name: "hgrm",
         help: "HdrHistogram's percentile distribution, as wrk2 prints it",
+        unit: UnitFrom::User,
         is_it: hgrm::is_it,
         read: hgrm::read,
     },
     ImportFormat {
         name: "rtla",
         help: "Histograms of rtla timerlat hist and rtla osnoise hist",
+        unit: UnitFrom::File,
         is_it: rtla::is_it,
         read: rtla::read,
     },
     ImportFormat {
         name: "rtla-top",
         help: "Tables of rtla timerlat top and rtla osnoise top",
+        unit: UnitFrom::File,
         is_it: rtla_top::is_it,
         read: rtla_top::read,
     },
     ImportFormat {
         name: "rtla-analysis",
         help: "The auto-analysis of rtla timerlat (-a, --aa-only) without a table",
+        unit: UnitFrom::Always(US),
         is_it: rtla_analysis::is_it,
         read: rtla_analysis::read,
     },
     ImportFormat {
         name: "rteval",
         help: "The summary.xml of rteval",
+        unit: UnitFrom::Always(US),
         is_it: rteval::is_it,
         read: rteval::read,
     },
     ImportFormat {
         name: "xenomai",
         help: "Output of latency and latmus of Xenomai and EVL",
+        unit: UnitFrom::Always(US),
         is_it: xenomai::is_it,
         read: xenomai::read,
     },
-    ImportFormat { name: "oslat", help: "Text of oslat", is_it: oslat::is_it, read: oslat::read },
+    ImportFormat {
+        name: "oslat",
+        help: "Text of oslat",
+        unit: UnitFrom::Always(US),
+        is_it: oslat::is_it,
+        read: oslat::read,
+    },
     ImportFormat {
         name: "sockperf",
         help: "The --full-log of sockperf",
+        unit: UnitFrom::Always(US),
         is_it: sockperf::is_it,
         read: sockperf::read,
     },
     ImportFormat {
         name: "jitterdebugger",
         help: "JSON of jitterdebugger",
+        unit: UnitFrom::User,
         is_it: jitterdebugger::is_it,
         read: jitterdebugger::read,
     },
     ImportFormat {
         name: "jittersamples",
         help: "Samples of jitterdebugger, as jittersamples prints them",
+        unit: UnitFrom::User,
         is_it: jitterdebugger::is_samples,
         read: jitterdebugger::read_samples,
     },
     ImportFormat {
         name: "perf-timehist",
         help: "Table of perf sched timehist",
+        unit: UnitFrom::File,
         is_it: perf_timehist::is_it,
         read: perf_timehist::read,
     },
     ImportFormat {
         name: "perf-script",
         help: "Wake-ups and switches of perf sched script and perf script",
+        unit: UnitFrom::File,
         is_it: perf_script::is_it,
         read: perf_script::read,
     },
     ImportFormat {
         name: "hackbench",
         help: "Times of hackbench",
+        unit: UnitFrom::File,
         is_it: hackbench::is_it,
         read: hackbench::read,
     },
     ImportFormat {
         name: "interbench",
         help: "Tables of interbench",
+        unit: UnitFrom::File,
         is_it: interbench::is_it,
         read: interbench::read,
     },
     ImportFormat {
         name: "lmbench",
         help: "Results of lmbench, or the output of its programs",
+        unit: UnitFrom::File,
         is_it: lmbench::is_it,
         read: lmbench::read,
     },
     ImportFormat {
         name: "wult",
         help: "A result of wult or ndl: datapoints.csv with info.yml beside it",
+        unit: UnitFrom::File,
         is_it: wult::is_it,
         read: wult::read,
     },
     ImportFormat {
         name: "cyclictest",
         help: "Text of cyclictest: its lines of threads, or the histogram of -h and -H",
+        unit: UnitFrom::User,
         is_it: cyclictest::is_it,
         read: cyclictest::read,
     },
     ImportFormat {
         name: "cyclictest-stream",
         help: "Samples of cyclictest -v",
+        unit: UnitFrom::User,
         is_it: cyclictest_stream::is_it,
         read: cyclictest_stream::read,
     },
     ImportFormat {
         name: "csv",
         help: "A table whose columns --latency-column, --time-column and --series-column name",
+        unit: UnitFrom::User,
         is_it: columns::is_it,
         read: columns::read,
     },
 ];
 
+/// Of a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 impl ImportFormat {
+    /// Refuses `--unit` where the file has its own.
+    fn refuse_unit(&self, options: &ImportOptions) -> Result<(), ImportError> {
+        match self.unit {
+            UnitFrom::User => Ok(()),
+            UnitFrom::Always(unit) => {
+                options.unit_beside(Some(unit)).map(drop).map_err(ImportError::new)
+            }
+            UnitFrom::File if options.unit.is_none() => Ok(()),
+            UnitFrom::File => Err(ImportError::new(format!(
+                "--unit is of files that state no unit, and one of {} does: leave --unit out",
+                self.name
+            ))),
+        }
+    }
+
     /// The one of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -214,11 +292,16 @@ pub fn read(
     options: &ImportOptions,
 ) -> Result<Sheet, ImportError> {
     let mut source = Source::new(from);
-    let head = source.head()?;
+    let mut head = source.head()?;
+    // A mark that editors of other systems put before a text.
+    if head.starts_with(BYTE_ORDER_MARK) {
+        head.drain(..BYTE_ORDER_MARK.len());
+    }
     let format = match format {
         Some(format) => format,
         None => recognised(&head)?,
     };
+    format.refuse_unit(options)?;
     let mut source = source::again(head, source);
     (format.read)(&mut source, options)?.checked()
 }
@@ -231,7 +314,8 @@ fn recognised(head: &[u8]) -> Result<&'static ImportFormat, ImportError> {
     FORMATS.iter().find(|format| (format.is_it)(&text)).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         ImportError::new(format!(
-            "it looks like none of the formats that can be imported: {}; --from names one",
+            "it looks like none of the formats that can be imported: {}; --from names one, and of \
+             a table (CSV) --latency-column the column of its latencies",
             known.join(", ")
         ))
     })

@@ -18,9 +18,11 @@ use serde::Deserialize;
 
 use super::{
     ImportOptions,
+    json::json,
     oslat::UNDISTURBED_US,
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
+    stated::{Beyond, Stated},
 };
 use crate::{
     plain::cut,
@@ -92,12 +94,15 @@ struct Receiver {
 
 /// Reads it.
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
-    let envelope: Envelope = json(&source.whole()?)?;
+    let envelope: Envelope = json(&source.whole()?, "a program of rt-tests")?;
     let words: Vec<&str> = envelope.command.split_whitespace().collect();
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     let program = if program.is_empty() { "rt-tests" } else { program };
     let mut sheet = Sheet::new(&cut(program, 40), same_as(program));
-    let unit_ns = options.unit.map_or_else(|| envelope.unit(&words), LatencyUnit::ns);
+    // The resolution is that of its numbers.
+    let stated = Some(envelope.unit(&words));
+    let unit = options.unit_beside(stated).map_err(ImportError::new)?;
+    let unit_ns = unit.map_or(1_000, LatencyUnit::ns);
     if unit_ns > 1 {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
     }
@@ -121,14 +126,6 @@ fn same_as(program: &str) -> Option<&'static str> {
     }
 }
 
-/// A document; an error names the line.
-pub(super) fn json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ImportError> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        let line = u64::try_from(error.line()).unwrap_or(0);
-        ImportError { line: (line > 0).then_some(line), what: cut(&error.to_string(), 200) }
-    })
-}
-
 /// `-i 200` or `--interval=200` of cyclictest, us.
 fn interval_us(words: &[&str]) -> Option<i64> {
     let mut words = words.iter();
@@ -145,9 +142,13 @@ fn interval_us(words: &[&str]) -> Option<i64> {
 }
 
 impl Envelope {
-    fn unit(&self, words: &[&str]) -> i64 {
+    fn unit(&self, words: &[&str]) -> LatencyUnit {
         let is_ns = words.iter().any(|word| *word == "-N" || *word == "--nsecs");
-        if self.resolution_in_ns == 1 || is_ns { 1 } else { 1_000 }
+        if self.resolution_in_ns == 1 || is_ns {
+            LatencyUnit::Nanoseconds
+        } else {
+            LatencyUnit::Microseconds
+        }
     }
 
     fn facts(&self, sheet: &mut Sheet) {
@@ -181,6 +182,12 @@ impl Thread {
             None => sheet.series(&format!("thread{}", cut(name, 20)), None)?,
         };
         let ns = |value: f64| (value * unit_ns as f64) as i64;
+        let of = format!("thread {}", cut(name, 20));
+        let stated = self.stated(&of);
+        // Before its first cycle they are where they begin.
+        if self.count() != Some(0) {
+            stated.ordered().map_err(ImportError::new)?;
+        }
         if let Some(Receiver { min, avg, max, .. }) = &self.receiver {
             let samples = self.sender.as_ref().map_or(0, |sender| sender.samples);
             sheet.summary(number, samples, [ns(*min), ns(*avg), ns(*max)]);
@@ -196,17 +203,9 @@ impl Thread {
             sheet.summary(number, self.cycles.unwrap_or(0), values);
             return Ok(());
         };
-        let (mut last, mut of_last, mut bins) = (0, 0, Vec::new());
-        for (bin, count) in histogram {
-            let value: i64 = bin.parse().map_err(|_| {
-                let bin = cut(bin, 40);
-                ImportError::new(format!("thread {name}: \"{bin}\" is no bin of a histogram"))
-            })?;
-            if value >= last {
-                (last, of_last) = (value, *count);
-            }
-            bins.push((value, *count));
-        }
+        let bins = bins(&of, histogram)?;
+        let (last, of_last) = bins.last().copied().unwrap_or_default();
+        self.fits(&stated, &bins, sheet.program == "oslat").map_err(ImportError::new)?;
         // oslat counts in its last bin what is beyond it.
         let beyond =
             max.filter(|max| sheet.program == "oslat" && *max > last.saturating_mul(unit_ns));
@@ -225,100 +224,57 @@ impl Thread {
             let from = last.saturating_add(1).saturating_mul(unit_ns);
             sheet.hidden(number, cycles.saturating_sub(found), from, max.unwrap_or(from));
             sheet.check_count(number, cycles);
+            if let Some(mean) = avg {
+                sheet.mean_with_hidden(number, mean, unit_ns);
+            }
         }
         Ok(())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use crate::exchange::import::tests::{caveats, series, text};
-
-    /// As cyclictest 2.40 wrote it.
-    const CYCLICTEST: &str = r##"{
-  "file_version": 1,
-  "cmdline:": "cyclictest -q -t2 -i 200 -l 500 --json=j.json -h 60",
-  "rt_test_version:": "2.40",
-  "start_time": "Wed, 25 Nov 2026 15:45:57 +0000",
-  "end_time": "Wed, 25 Nov 2026 15:45:58 +0000",
-  "return_code": 0,
-  "sysinfo": {
-    "sysname": "Linux", "nodename": "vm", "release": "6.18.44",
-    "version": "#1 SMP PREEMPT_RT @0", "machine": "x86_64", "realtime": 1
-  },
-  "num_threads": 2,
-  "resolution_in_ns": 0,
-  "thread": {
-    "0": {
-      "histogram": { "29": 1, "47": 1, "57": 1 },
-      "cycles": 5, "min": 29, "max": 472, "avg": 65.01, "cpu": 0, "node": 0
-    },
-    "1": {
-      "histogram": { },
-      "cycles": 500, "min": 62, "max": 67, "avg": 63.87, "cpu": -1, "node": 0
-    }
-  }
-}"##;
-
-    fn cyclictest() -> String {
-        CYCLICTEST.to_owned()
-    }
-
-    #[test]
-    fn what_overflowed_without_a_word_is_found_by_the_cycles() {
-        let sheet = text(&cyclictest()).unwrap();
-        let expected = [("cpu0", 5, 29_000, 472_000), ("thread1", 500, 62_000, 67_000)];
-        assert_eq!(series(&sheet), expected);
-        let said = caveats(&sheet);
-        assert!(said.contains("2 of 5 samples on cpu0 lie beyond the last bin, at 58.0 us"));
-        assert!(said.contains("no_distribution"), "{said}");
-        assert_eq!((sheet.program.as_str(), sheet.version.as_str()), ("cyclictest", "2.40"));
-        assert_eq!(sheet.facts.preemption.model, "rt");
-        assert_eq!(sheet.duration_ns, Some(1_000_000_000));
-        assert_eq!(sheet.parameters["interval_ns"], 200_000);
-    }
-
-    #[test]
-    fn nanoseconds_are_known_by_the_resolution_or_the_command() {
-        let resolution = cyclictest().replace("\"resolution_in_ns\": 0", "\"resolution_in_ns\": 1");
-        let command = cyclictest().replace("-q -t2", "-N -t2");
-        for file in [resolution, command] {
-            assert_eq!(series(&text(&file).unwrap())[0], ("cpu0", 5, 29, 472));
+    /// Samples, where it counts them.
+    fn count(&self) -> Option<u64> {
+        match &self.receiver {
+            Some(_) => self.sender.as_ref().map(|sender| sender.samples),
+            None => self.cycles,
         }
     }
 
-    #[test]
-    fn the_last_bin_of_oslat_has_what_is_beyond_it() {
-        let file = r#"{"cmdline:": "oslat -D 1 --json=x", "rt_test_version:": "2.40", "thread":
-            {"0": {"cpu": 0, "freq": 2597, "min": 1, "avg": 1.002135, "max": 5201,
-            "duration": 1.002, "histogram": {"1": 47526984, "2": 110, "32": 51}}}}"#;
-        let sheet = text(file).unwrap();
-        assert_eq!(series(&sheet), [("cpu0", 161, 2_000, 5_201_000)]);
-        assert!(caveats(&sheet).contains("51 of 161 samples on cpu0"));
-        let within = file.replace("5201", "32");
-        assert_eq!(caveats(&text(&within).unwrap()).matches("latencies_hidden").count(), 0);
+    fn stated<'a>(&self, of: &'a str) -> Stated<'a> {
+        let values = match &self.receiver {
+            Some(Receiver { min, avg, max, .. }) => [*min, *avg, *max].map(Some),
+            None => [self.min, self.avg, self.max],
+        };
+        Stated { of, names: ["\"min\"", "\"avg\"", "\"max\""], values }
     }
 
-    #[test]
-    fn siblings_have_no_histogram_and_their_summaries_are_taken() {
-        let file = r#"{"file_version": 1, "cmdline:": "ptsematest -a -t1 -i 500 --json=x",
-            "rt_test_version:": "2.40", "thread": {"0": {
-            "sender": {"cpu": 0, "priority": 80, "samples": 120, "interval": 500},
-            "receiver": {"cpu": 1, "priority": 80, "min": 3, "avg": 5.5, "max": 41}}}}"#;
-        let sheet = text(file).unwrap();
-        assert_eq!(series(&sheet), [("cpu1", 120, 3_000, 41_000)]);
-        assert_eq!((sheet.program.as_str(), sheet.same_as), ("ptsematest", None));
-    }
-
-    #[test]
-    fn damage_is_named_by_its_line() {
-        let cut = cyclictest();
-        let error = text(&cut[..300]).unwrap_err();
-        assert!(error.line.is_some(), "{error}");
-        let odd = cyclictest().replace("\"47\"", "\"4x\"");
-        let error = text(&odd).unwrap_err().to_string();
-        assert_eq!(error, "thread 0: \"4x\" is no bin of a histogram");
-        let negative = cyclictest().replace("\"47\": 1", "\"47\": -1");
-        assert_eq!(text(&negative).unwrap_err().line, Some(16));
+    /// Whether what is stated fits the bins.
+    fn fits(&self, stated: &Stated<'_>, bins: &[Bin], is_oslat: bool) -> Result<(), String> {
+        let mut filled =
+            bins.iter().filter(|(_, count)| *count > 0).map(|(value, _)| *value as f64);
+        let Some(first) = filled.next() else { return Ok(()) };
+        let last = filled.next_back().unwrap_or(first);
+        let binned = bins.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
+        let is_all = !is_oslat && self.cycles == Some(binned);
+        stated.fits((first, last), if is_all { Beyond::Nothing } else { Beyond::Maybe })
     }
 }
+
+/// A latency and how often it was had.
+type Bin = (i64, u64);
+
+/// In ascending order.
+fn bins(of: &str, histogram: &BTreeMap<String, u64>) -> Result<Vec<Bin>, ImportError> {
+    let read = histogram.iter().map(|(bin, count)| {
+        let value: Option<i64> = bin.parse().ok();
+        value.map(|value| (value, *count)).ok_or_else(|| {
+            let bin = cut(bin, 40);
+            ImportError::new(format!("{of}: \"{bin}\" is no bin of a histogram"))
+        })
+    });
+    let mut bins: Vec<Bin> = read.collect::<Result<_, _>>()?;
+    bins.sort_unstable();
+    Ok(bins)
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ use super::{
     ImportOptions,
     sheet::Sheet,
     source::{ImportError, Source},
+    stated::{Beyond, Stated},
 };
 use crate::{
     plain::cut,
@@ -38,7 +39,13 @@ struct Found {
     /// The series of the core that is read, and the samples that it states.
     core: Option<usize>,
     stated: Option<u64>,
-    has_histogram: bool,
+    /// The CPU, the smallest and the largest that it states, and its first and last bin with
+    /// samples.
+    cpu: u32,
+    extremes: [Option<f64>; 2],
+    filled: Option<(u64, u64)>,
+    /// With timerlat what is beyond the last bin may be in the largest.
+    has_more: bool,
 }
 
 /// Reads it.
@@ -54,7 +61,10 @@ pub(super) fn read(
         around: Vec::new(),
         core: None,
         stated: None,
-        has_histogram: false,
+        cpu: 0,
+        extremes: [None; 2],
+        filled: None,
+        has_more: false,
     };
     loop {
         let event = reader.read_event();
@@ -68,7 +78,7 @@ pub(super) fn read(
             Event::Start(element) => found.begin(&element, true).map_err(located)?,
             Event::Empty(element) => found.begin(&element, false).map_err(located)?,
             Event::Text(own) => found.text(&own),
-            Event::End(_) => found.end(),
+            Event::End(_) => found.end().map_err(located)?,
             Event::Eof if found.around.is_empty() => break,
             Event::Eof => return Err(located("it ends within an element: it was cut".into())),
             _ => {}
@@ -96,7 +106,8 @@ impl Found {
             "rteval" => self.sheet.version = cut(&of("version").unwrap_or_default(), 20),
             "cyclictest" | "timerlat" if self.is_within("Profile") => {
                 self.sheet.command = cut(&of("command_line").unwrap_or_default(), 500);
-                if name == "timerlat" {
+                self.has_more = name == "timerlat";
+                if self.has_more {
                     let kinds = "latencies of interrupts, threads and user space";
                     self.sheet.caveats.push(ImportCaveat::KindsPooled { kinds });
                 }
@@ -109,7 +120,8 @@ impl Found {
                 let id = of("id").and_then(|id| id.parse().ok());
                 let cpu: u32 = id.ok_or("a core without a number as its id")?;
                 self.core = Some(self.sheet.cpu(cpu).map_err(|error| error.what)?);
-                (self.stated, self.has_histogram) = (None, false);
+                (self.stated, self.cpu) = (None, cpu);
+                (self.extremes, self.filled) = ([None; 2], None);
             }
             "bucket" => {
                 let number = |own: &str| of(own).and_then(|text| text.parse::<u64>().ok());
@@ -118,7 +130,10 @@ impl Found {
                 let ns = i64::try_from(index).unwrap_or(i64::MAX).saturating_mul(1_000);
                 if let Some(core) = self.core {
                     self.sheet.add(core, ns, value);
-                    self.has_histogram = true;
+                    if value > 0 {
+                        let (first, last) = self.filled.unwrap_or((index, index));
+                        self.filled = Some((first.min(index), last.max(index)));
+                    }
                 }
             }
             _ => {}
@@ -144,16 +159,27 @@ impl Found {
             Some("kernel") if is_uname => facts.kernel = cut(text, 200),
             Some("arch") if is_uname => facts.architecture = cut(text, 40),
             Some("samples") if self.core.is_some() => self.stated = text.parse().ok(),
+            Some("minimum") if self.core.is_some() => self.extremes[0] = text.parse().ok(),
+            Some("maximum") if self.core.is_some() => self.extremes[1] = text.parse().ok(),
             _ => {}
         }
     }
 
-    fn end(&mut self) {
-        if self.around.pop().as_deref() == Some("core")
-            && let (Some(core), Some(stated)) = (self.core.take(), self.stated)
-        {
+    fn end(&mut self) -> Result<(), String> {
+        if self.around.pop().as_deref() != Some("core") {
+            return Ok(());
+        }
+        let core = self.core.take();
+        if let (Some(core), Some(stated)) = (core, self.stated) {
             self.sheet.check_count(core, stated);
         }
+        let Some((first, last)) = self.filled else { return Ok(()) };
+        let of = format!("core {}", self.cpu);
+        let ([min, max], names) = (self.extremes, ["minimum", "mean", "maximum"]);
+        let stated = Stated { of: &of, names, values: [min, None, max] };
+        let beyond = if self.has_more { Beyond::Maybe } else { Beyond::Nothing };
+        stated.ordered()?;
+        stated.fits((first as f64, last as f64), beyond)
     }
 }
 
@@ -199,5 +225,26 @@ mod tests {
         assert!(text(&odd).unwrap_err().to_string().starts_with("line 10: a bucket has"));
         let crossed = SUMMARY.replace("</Profile></Measurements>", "</Measurements></Profile>");
         assert_eq!(text(&crossed).unwrap_err().line, Some(14));
+    }
+
+    #[test]
+    fn statistics_that_the_histogram_contradicts_are_refused_by_line_and_core() {
+        let with = |max: &str| {
+            SUMMARY
+                .replace("</minimum>", &format!("</minimum><maximum unit=\"us\">{max}</maximum>"))
+        };
+        assert_eq!(series(&text(&with("9")).unwrap())[0].3, 9_000);
+        let above = text(&with("12")).unwrap_err().to_string();
+        assert!(
+            above.starts_with("line 11: core 0: maximum 12 is above the largest bin"),
+            "{above}"
+        );
+        let below = text(&with("8")).unwrap_err().to_string();
+        assert!(
+            below.starts_with("line 11: core 0: maximum 8 is below the largest bin"),
+            "{below}"
+        );
+        let order = text(&with("2")).unwrap_err().to_string();
+        assert!(order.starts_with("line 11: core 0: minimum 3 is above maximum 2"), "{order}");
     }
 }

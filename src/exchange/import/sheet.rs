@@ -31,6 +31,8 @@ pub enum LatencyUnit {
     Microseconds,
     /// 1,000,000 ns.
     Milliseconds,
+    /// 1,000,000,000 ns.
+    Seconds,
 }
 
 impl LatencyUnit {
@@ -40,6 +42,7 @@ impl LatencyUnit {
             Self::Nanoseconds => 1,
             Self::Microseconds => 1_000,
             Self::Milliseconds => 1_000_000,
+            Self::Seconds => 1_000_000_000,
         }
     }
 
@@ -49,6 +52,7 @@ impl LatencyUnit {
             Self::Nanoseconds => "nanoseconds",
             Self::Microseconds => "microseconds",
             Self::Milliseconds => "milliseconds",
+            Self::Seconds => "seconds",
         }
     }
 }
@@ -234,9 +238,14 @@ impl Sheet {
         }
     }
 
-    /// The exact mean of a series, where the file states it.
+    /// The mean of a series, where the file states it; samples beyond the last bin are in it.
     pub(super) fn set_mean(&mut self, number: usize, mean_ns: i64) {
         let Some(series) = self.series.get_mut(number) else { return };
+        for caveat in &mut self.caveats {
+            if let ImportCaveat::LatenciesHidden { series: of, mean_is_stated, .. } = caveat {
+                *mean_is_stated |= *of == series.head.name;
+            }
+        }
         let count = i64::try_from(series.totals.count).unwrap_or(i64::MAX);
         series.totals.sum_ns = mean_ns.saturating_mul(count);
     }
@@ -266,7 +275,7 @@ impl Sheet {
     }
 
     /// Adds samples beyond the last bin, of which the largest of the series is known: they count as
-    /// that, so that no percentile is too small.
+    /// that, so that no percentile is too small, and the mean is an upper limit.
     pub(super) fn hidden(&mut self, number: usize, hidden: u64, from_ns: i64, max_ns: i64) {
         if hidden == 0 {
             return;
@@ -280,7 +289,27 @@ impl Sheet {
             samples: series.totals.count,
             from_ns,
             taken_ns,
+            mean_is_stated: false,
         });
+    }
+
+    /// The mean that a file states of a series with samples beyond its last bin, if it can be the
+    /// one of its bins and of those samples; `unit_ns` is what it may be rounded by.
+    pub(super) fn mean_with_hidden(&mut self, number: usize, mean_ns: i64, unit_ns: i64) {
+        let Some(series) = self.series.get(number) else { return };
+        let name = &series.head.name;
+        let hidden = self.caveats.iter().find_map(|caveat| match caveat {
+            ImportCaveat::LatenciesHidden { series, hidden, from_ns, taken_ns, .. } => {
+                (series == name).then(|| i128::from(*hidden) * i128::from(taken_ns - from_ns))
+            }
+            _ => None,
+        });
+        let Some(room) = hidden else { return };
+        let (count, upper) = (i128::from(series.totals.count), i128::from(series.totals.sum_ns));
+        let (mean, unit) = (i128::from(mean_ns), i128::from(unit_ns));
+        if (mean - unit) * count <= upper && (mean + unit) * count >= upper - room {
+            self.set_mean(number, mean_ns);
+        }
     }
 
     /// Of a loop that looks for gaps: turns that nothing disturbed.

@@ -7,8 +7,8 @@
 //! 0, 2.415236267, 2.415247333, 5.533
 //! ```
 //!
-//! Its latency is half of the round trip; the round trip is taken from both times. Those are of a
-//! clock that begins anywhere.
+//! Its latency is half of the round trip, and with `--full-rtt` the last column is `rtt(usec)`; the
+//! round trip is taken from both times. Those are of a clock that begins anywhere.
 
 use super::{
     ImportOptions,
@@ -17,11 +17,18 @@ use super::{
     times::seconds_ns,
 };
 
-const HEADING: &str = "packet, txTime(sec), rxTime(sec), latency(usec)";
+const HEADINGS: [&str; 2] = [
+    "packet, txTime(sec), rxTime(sec), latency(usec)",
+    "packet, txTime(sec), rxTime(sec), rtt(usec)",
+];
+
+/// Of a log without its end.
+const CUT: &str = "the log ends here, without a last line of dashes, so that it was cut; write it \
+                   again";
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
-    head.lines().any(|line| line.trim() == HEADING)
+    head.lines().any(|line| HEADINGS.contains(&line.trim()))
 }
 
 /// Reads it.
@@ -31,11 +38,11 @@ pub(super) fn read(
 ) -> Result<Sheet, ImportError> {
     let mut sheet = Sheet::new("sockperf", Some("pingpong"));
     let series = sheet.series("rtt", None)?;
-    let (mut is_table, mut is_whole, mut stated) = (false, false, None);
+    let (mut is_table, mut is_whole, mut stated, mut last) = (false, false, None, 1);
     while let Some((number, line)) = source.text()? {
         let line = line.trim();
         if !is_table {
-            is_table = line == HEADING;
+            is_table = HEADINGS.contains(&line);
             stated = stated.or_else(|| received(line));
         } else if line.starts_with("---") {
             is_whole = true;
@@ -44,13 +51,23 @@ pub(super) fn read(
             let (sent, received) = message(line).ok_or_else(|| {
                 ImportError::at(number, "a message is number, sent, received, latency")
             })?;
+            if received < sent {
+                let what = "rxTime is before txTime: no message comes before it is sent; the file \
+                            is damaged or was edited";
+                return Err(ImportError::at(number, what));
+            }
             sheet.sample(series, sent, received.saturating_sub(sent))?;
+            last = number;
+        } else {
+            return Err(ImportError::at(number, CUT));
         }
+    }
+    let found = sheet.series.get(series).map_or(0, |series| series.totals.count);
+    if !is_whole && stated != Some(found) {
+        return Err(ImportError::at(last, CUT));
     }
     if let Some(stated) = stated {
         sheet.check_count(series, stated);
-    } else if !is_whole {
-        return Err(ImportError::new("it has no last line of dashes, so that it was cut"));
     }
     Ok(sheet)
 }
@@ -98,5 +115,22 @@ mod tests {
         assert!(caveats(&text(&fewer).unwrap()).contains("states 3 samples of rtt, and has 2"));
         let error = text(&LOG.replace("2.415247343", "2,415247343")).unwrap_err().to_string();
         assert!(error.starts_with("line 7: a message is"), "{error}");
+    }
+
+    #[test]
+    fn what_came_before_it_was_sent_and_a_log_that_was_cut_are_refused() {
+        let before = LOG.replace("2.415258420", "2.415247342");
+        let error = text(&before).unwrap_err().to_string();
+        assert!(error.starts_with("line 7: rxTime is before txTime"), "{error}");
+        let error = text(&LOG[..LOG.find("027, 5.793").unwrap()]).unwrap_err().to_string();
+        assert!(error.starts_with("line 8: the log ends here"), "{error}");
+        let error = text(&LOG[..LOG.find("2, 2.4152").unwrap()]).unwrap_err().to_string();
+        assert!(error.starts_with("line 7: the log ends here"), "fewer than stated: {error}");
+    }
+
+    #[test]
+    fn with_full_rtt_the_column_has_another_name_and_the_round_trip_is_the_same() {
+        let full = LOG.replace("latency(usec)", "rtt(usec)");
+        assert_eq!(series(&text(&full).unwrap()), [("rtt", 3, 11_066, 11_587)]);
     }
 }

@@ -131,3 +131,44 @@ fn names_of_formats_are_plain_and_found_again() {
         assert!(!format.help.is_empty() && !format.help.ends_with('.'), "{}", format.name);
     }
 }
+
+#[test]
+fn a_table_that_is_not_recognised_is_told_of_its_columns() {
+    let error = text("when,late\n1,2\n").unwrap_err().to_string();
+    assert!(error.contains("--latency-column"), "{error}");
+}
+
+#[test]
+fn a_mark_of_the_byte_order_is_no_part_of_a_text() {
+    let marked = "\u{feff}0;1114.936950838;9\n1;1114.937001000;4\n";
+    assert_eq!(
+        series(&text(marked).unwrap()),
+        [("cpu0", 1, 9_000, 9_000), ("cpu1", 1, 4_000, 4_000)]
+    );
+}
+
+#[test]
+fn a_unit_beside_the_one_that_a_file_states_is_refused() {
+    let as_ns = |text: &str| {
+        let unit = Some(LatencyUnit::Nanoseconds);
+        read_as(text, &ImportOptions { unit, ..ImportOptions::default() })
+    };
+    let line = "T: 0 ( 1) P:80 I:1000 C:      9 Min:      9 Act:    9 Avg:    9 Max:       9\n";
+    let json = r#"{"cmdline:": "cyclictest", "rt_test_version:": "2.40", "thread": {"0":
+        {"cycles": 2, "min": 1, "max": 2, "avg": 1.5, "cpu": 0}}}"#;
+    let oslat = "oslat V 2\n Core: 0\n 001 (us): 7\n 002 (us): 1\n Maximum: 2 (us)\n";
+    for file in [line, json, oslat] {
+        let error = as_ns(file).unwrap_err().to_string();
+        let said = "--unit says nanoseconds, and the file microseconds: leave --unit out";
+        assert_eq!(error, said);
+        let unit = Some(LatencyUnit::Microseconds);
+        assert!(read_as(file, &ImportOptions { unit, ..ImportOptions::default() }).is_ok());
+    }
+    let hackbench = "Running in process mode with 2 groups using 40 file descriptors each (== 80 \
+        tasks)\nEach sender will pass 50 messages of 100 bytes\nTime: 0.124\n";
+    let error = as_ns(hackbench).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "--unit is of files that state no unit, and one of hackbench does: leave --unit out"
+    );
+}

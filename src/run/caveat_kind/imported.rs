@@ -36,6 +36,8 @@ pub enum ImportCaveat {
         from_ns: i64,
         /// What they are taken for, ns.
         taken_ns: i64,
+        /// Whether the mean is the one that the file states, with them in it.
+        mean_is_stated: bool,
     },
     /// There is no histogram, only smallest, mean and largest.
     NoDistribution {
@@ -67,6 +69,11 @@ pub enum ImportCaveat {
     PointsOnly {
         /// How many.
         points: u64,
+    },
+    /// The lines behind a table, by which it could be checked, are not there.
+    FooterMissing {
+        /// What those lines begin with.
+        lines: Vec<&'static str>,
     },
     /// Turns of a loop that nothing disturbed are no gaps.
     TurnsLeftOut {
@@ -152,6 +159,9 @@ impl ImportCaveat {
                 Informs,
                 "Import the log of histograms, an .hlog, where there is one.",
             ),
+            Self::FooterMissing { .. } => {
+                ("footer_missing", Weakens, "Let the program write the file again, whole.")
+            }
             Self::TurnsLeftOut { .. } => (
                 "turns_left_out",
                 Informs,
@@ -187,8 +197,16 @@ impl ImportCaveat {
             Self::FactsMissing { program, facts } => {
                 format!("The file of {program} does not say: {}.", facts.join("; "))
             }
-            Self::LatenciesHidden { series, hidden, samples, from_ns, taken_ns } => {
-                hidden_text(series, (*hidden, *samples), (*from_ns, *taken_ns))
+            Self::LatenciesHidden {
+                series,
+                hidden,
+                samples,
+                from_ns,
+                taken_ns,
+                mean_is_stated,
+            } => {
+                let counts = (*hidden, *samples);
+                hidden_text(series, counts, (*from_ns, *taken_ns), *mean_is_stated)
             }
             Self::NoDistribution { samples } => format!(
                 "The file has no histogram: of {} only the smallest, the mean and the largest are \
@@ -215,6 +233,7 @@ impl ImportCaveat {
                  the upper one.",
                 many(*points, "point")
             ),
+            Self::FooterMissing { lines } => footer_text(lines),
             Self::TurnsLeftOut { turns, upto_ns } => format!(
                 "{} of up to {} were disturbed by nothing: they are no gaps, and left out.",
                 many(*turns, "turn"),
@@ -229,29 +248,41 @@ impl ImportCaveat {
                 count(*samples)
             ),
             Self::OneNumberEach { figures } => one_number_text(*figures),
-            Self::LateSamplesOnly { samples } => format!(
-                "The file has only {} that the program stopped at because of {} latency: nothing \
-                 is known of all others, which were less late.",
-                many(*samples, "sample"),
-                if *samples == 1 { "its" } else { "their" }
-            ),
+            Self::LateSamplesOnly { samples } => late_only_text(*samples),
             Self::InterruptsOnly { series } => format!(
                 "The program stopped in the timer's interrupt ({}): that late the interrupt was, \
                  and the thread, of which the file has nothing, was later.",
                 series.join(", ")
             ),
-            Self::StreamGaps { missing: 1, samples } => format!(
-                "1 sample is missing in the stream, beside {} that came: its latency is not known.",
-                count(*samples)
-            ),
-            Self::StreamGaps { missing, samples } => format!(
-                "{} samples are missing in the stream, beside {} that came: their latencies are \
-                 not known.",
-                count(*missing),
-                count(*samples)
-            ),
+            Self::StreamGaps { missing, samples } => gaps_text(*missing, *samples),
         }
     }
+}
+
+fn gaps_text(missing: u64, samples: u64) -> String {
+    let (gone, whose) = match missing {
+        1 => ("1 sample is".into(), "its latency is"),
+        _ => (format!("{} samples are", count(missing)), "their latencies are"),
+    };
+    let came = count(samples);
+    format!("{gone} missing in the stream, beside {came} that came: {whose} not known.")
+}
+
+fn footer_text(lines: &[&str]) -> String {
+    format!(
+        "Behind the table, lines that begin with {} are missing: whether it is whole, and what \
+         they state of it (mean, count), cannot be told.",
+        lines.join(", ")
+    )
+}
+
+fn late_only_text(samples: u64) -> String {
+    format!(
+        "The file has only {} that the program stopped at because of {} latency: nothing is known \
+         of all others, which were less late.",
+        many(samples, "sample"),
+        if samples == 1 { "its" } else { "their" }
+    )
 }
 
 fn left_out_text(rows: u64, why: &str) -> String {
@@ -273,11 +304,20 @@ fn one_number_text(figures: u64) -> String {
     )
 }
 
-fn hidden_text(series: &str, (hidden, samples): (u64, u64), (from, taken): (i64, i64)) -> String {
+fn hidden_text(
+    series: &str,
+    (hidden, samples): (u64, u64),
+    (from, taken): (i64, i64),
+    mean_is_stated: bool,
+) -> String {
     let share = (samples.saturating_sub(hidden)) as f64 * 100.0 / samples.max(1) as f64;
+    let mean = match mean_is_stated {
+        true => ". The mean is the one that the file states.",
+        false => ", and so is the mean.",
+    };
     format!(
         "{} of {} on {series} lie beyond the last bin, at {} or more, and their values are not \
-         in the file. They are taken as {}: percentiles above {share:.3} % are upper limits.",
+         in the file. They are taken as {}: percentiles above {share:.3} % are upper limits{mean}",
         count(hidden),
         many(samples, "sample"),
         Nanos(from),

@@ -1,0 +1,128 @@
+//! Documents of JSON, and what is wrong with one in words of the file.
+
+use serde::Deserialize;
+use serde_json::error::Category;
+
+use super::source::ImportError;
+use crate::plain::cut;
+
+/// A document of which `what` writes the fields; an error names line and field.
+pub(super) fn json<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T, ImportError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let line = u64::try_from(error.line()).unwrap_or(0);
+        let what = in_words(&error, bytes, what);
+        ImportError { line: (line > 0).then_some(line), what }
+    })
+}
+
+fn in_words(error: &serde_json::Error, bytes: &[u8], what: &str) -> String {
+    // The place stands in the line and in what follows.
+    let said = error.to_string();
+    let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
+    match error.classify() {
+        Category::Eof => "it ends within its JSON: the file was cut; write it again".into(),
+        Category::Syntax | Category::Io => {
+            let column = error.column();
+            format!("it is no JSON at column {column} ({}): was it edited?", cut(said, 100))
+        }
+        Category::Data => of_field(said, &before(bytes, error.line(), error.column()), what),
+    }
+}
+
+fn of_field(said: &str, before: &str, what: &str) -> String {
+    let missing = said.strip_prefix("missing field `").and_then(|name| name.strip_suffix('`'));
+    if let Some(name) = missing {
+        let name = cut(name, 40);
+        return format!("\"{name}\" is missing in what ends here, which {what} writes always");
+    }
+    let key = last_key(before).map_or_else(String::new, |key| format!("\"{}\": ", cut(key, 40)));
+    let kinds = ["invalid type: ", "invalid value: "];
+    let found = kinds.iter().find_map(|kind| said.strip_prefix(kind)?.split_once(", expected "));
+    match found {
+        Some((found, wanted)) => {
+            let (found, wanted) = (cut(found, 60), kind_of(wanted));
+            format!("{key}{found} where {what} writes {wanted}")
+        }
+        None => format!("{key}{}", cut(said, 200)),
+    }
+}
+
+/// A kind of value as people call it.
+fn kind_of(wanted: &str) -> &str {
+    match wanted {
+        "u64" | "u32" | "u16" | "u8" | "usize" => "a whole number that is not negative",
+        "i64" | "i32" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a map" => "an object of names and values",
+        wanted if wanted.starts_with("struct ") => "an object of names and values",
+        wanted => wanted,
+    }
+}
+
+/// What stands before a place.
+fn before(bytes: &[u8], line: usize, column: usize) -> String {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let above: usize = lines.take(line.saturating_sub(1)).map(<[u8]>::len).sum();
+    let upto = above.saturating_add(column).min(bytes.len());
+    // A key is not far away.
+    let from = upto.saturating_sub(4_096);
+    String::from_utf8_lossy(bytes.get(from..upto).unwrap_or_default()).into_owned()
+}
+
+/// The key of the value that ends there.
+fn last_key(text: &str) -> Option<&str> {
+    let mut rest = text;
+    loop {
+        let end = rest.rfind('"')?;
+        let key = rest.get(..end)?;
+        let start = key.rfind('"')?;
+        if rest.get(end + 1..)?.trim_start().starts_with(':') {
+            return key.get(start + 1..);
+        }
+        rest = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Of {
+        #[expect(dead_code, reason = "only read")]
+        count: u64,
+        #[serde(default)]
+        #[expect(dead_code, reason = "only read")]
+        bins: BTreeMap<String, u64>,
+    }
+
+    #[test]
+    fn errors_are_in_words_of_the_file_and_not_of_a_library() {
+        for (text, said) in [
+            (
+                "{\n\"bins\": {}}",
+                "line 2: \"count\" is missing in what ends here, which latmeter writes always",
+            ),
+            (
+                "{\"count\": \"x\"}",
+                "line 1: \"count\": string \"x\" where latmeter writes a whole number that is \
+                 not negative",
+            ),
+            (
+                "{\"count\": 1,\n \"bins\": {\"3\": 1, \"4\": -7}}",
+                "line 2: \"4\": integer `-7` where latmeter writes a whole number that is not \
+                 negative",
+            ),
+            ("{\"count\": 1", "line 1: it ends within its JSON: the file was cut; write it again"),
+            (
+                "{\"count\": 1 2}",
+                "line 1: it is no JSON at column 13 (expected `,` or `}`): was it edited?",
+            ),
+        ] {
+            let error = json::<Of>(text.as_bytes(), "latmeter").unwrap_err();
+            assert_eq!(error.to_string(), said);
+        }
+    }
+}
