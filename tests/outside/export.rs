@@ -77,7 +77,7 @@ fn the_drop_in_for_cyclictest_prints_what_readers_of_it_take() {
     assert!(text.contains("# Histogram\n000000 000000\n"), "{text}");
     assert_eq!(count(&again(&text, "histogram")), 200);
     let record = again(&fs::read_to_string(&json).unwrap(), "json");
-    assert_eq!((count(&record), &record["probe"]["name"]), (200, &"cyclictest".into()));
+    assert_eq!((count(&record), &record["probe"]["name"]), (200, &"tardy".into()));
     assert_eq!(count(&again(&with(&[]), "lines")), 200);
     assert_eq!(count(&again(&with(&["-v", "-N"]), "stream")), 200);
     let listed = store.run(&["list", "--json"]).out;
@@ -123,7 +123,7 @@ fn what_a_format_cannot_have_is_refused_with_what_can() {
         said.err
     };
     let said = refused(&["export", "r", "--to", "parquet"]);
-    assert!(said.contains("--to parquet needs a file"), "{said}");
+    assert!(said.contains("--to parquet is no text: name a file for it"), "{said}");
     let said = refused(&["export", "r", "--to", "hgrm", "--series", "cpu9"]);
     assert!(said.contains("no such series; there are cpu0"), "{said}");
     let said = refused(&["export", "r", "--to", "json", "--series", "cpu0"]);

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     plain::cut,
-    run::{ImportCaveat, facts::Preemption},
+    run::{ImportCaveat, facts::Preemption, probes::ProbeInfo},
 };
 
 /// Whether it begins as such a file does.
@@ -48,6 +48,16 @@ struct Envelope {
     resolution_in_ns: i64,
     #[serde(default)]
     thread: BTreeMap<String, Thread>,
+    tardy: Option<Maker>,
+}
+
+/// What `tardy export` adds: that the version is not cyclictest's, and what was measured.
+#[derive(Debug, Deserialize)]
+struct Maker {
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    probe: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -96,7 +106,10 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     let words: Vec<&str> = envelope.command.split_whitespace().collect();
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     let program = if program.is_empty() { "rt-tests" } else { program };
-    let mut sheet = Sheet::new(&cut(program, 40), same_as(program));
+    let mut sheet = match &envelope.tardy {
+        Some(maker) => Sheet::new("tardy", ProbeInfo::find(&maker.probe).map(|probe| probe.name)),
+        None => Sheet::new(&cut(program, 40), same_as(program)),
+    };
     let unit_ns = options.unit.map_or_else(|| envelope.unit(&words), LatencyUnit::ns);
     if unit_ns > 1 {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
@@ -114,7 +127,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 /// The probe of tardy that measures the same: wake-ups by a timer, and gaps of a busy thread.
 fn same_as(program: &str) -> Option<&'static str> {
     match program {
-        // And what `tardy export` and `tardy cyclictest` write.
+        // And what `tardy export` wrote before it named the probe.
         "cyclictest" | "tardy" => Some("timer"),
         "oslat" => Some("noise"),
         _ => None,
@@ -152,7 +165,12 @@ impl Envelope {
 
     fn facts(&self, sheet: &mut Sheet) {
         sheet.command = self.command.clone();
-        sheet.version = self.version.clone();
+        sheet.version = match &self.tardy {
+            Some(maker) => cut(&maker.version, 40),
+            // Earlier exports name cyclictest's version alone, which is none of tardy's.
+            None if sheet.program == "tardy" => String::new(),
+            None => self.version.clone(),
+        };
         let info = &self.sysinfo;
         let facts = &mut sheet.facts;
         facts.hostname = info.nodename.clone();

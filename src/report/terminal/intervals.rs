@@ -29,7 +29,7 @@ pub(super) fn push(out: &mut String, known: &RunIntervals, width: Option<usize>)
     headings.extend(PERCENTILE_HEADINGS);
     let mut table = Table::new(1, &headings);
     for series in &known.series {
-        let mut row = vec![sample_name::series(&series.name).to_owned()];
+        let mut row = vec![sample_name::series(&series.name).into_owned()];
         let of = |name: &str| series.percentiles.iter().find(|own| own.percentile == name);
         row.extend(PERCENTILES.map(|(name, _)| of(name).map_or_else(|| "-".into(), interval)));
         table.row(row);
@@ -118,7 +118,8 @@ mod tests {
     }
 
     fn text(percentiles: Vec<NamedInterval>, block_s: f64) -> Vec<String> {
-        let series = vec![SeriesIntervals { name: "cpu0".into(), percentiles }];
+        let series =
+            vec![SeriesIntervals { name: "cpu0".into(), percentiles, is_unordered: false }];
         let known = RunIntervals {
             confidence: 0.95,
             block_s,

@@ -1,10 +1,16 @@
 //! Caveats about a run that did not stay the same while it was measured, and their texts. They are
-//! found on reading.
+//! found in its log at its end, or on reading where the record is of an earlier version.
 
 use serde::Serialize;
 
 use super::values::list;
 use crate::{run::caveat::Effect, units::Nanos};
+
+/// The code of [`SteadinessCaveat::LevelChanged`].
+pub const LEVEL_CHANGED: &str = "level_changed";
+
+/// The code of [`SteadinessCaveat::LatePeriodically`].
+pub const LATE_PERIODICALLY: &str = "late_periodically";
 
 /// So many series are named in a text; the values have all.
 const NAMED: usize = 3;
@@ -93,7 +99,7 @@ impl SteadinessCaveat {
         use Effect::{Informs, Weakens};
         match self {
             Self::LevelChanged { changes } => (
-                "level_changed",
+                LEVEL_CHANGED,
                 Weakens,
                 format!(
                     "The run did not stay the same, so its percentiles are those of a mixture: \
@@ -104,7 +110,7 @@ impl SteadinessCaveat {
                  or a steadier load.",
             ),
             Self::LatePeriodically { periods } => (
-                "late_periodically",
+                LATE_PERIODICALLY,
                 Informs,
                 format!(
                     "High latencies come regularly: {}.",
