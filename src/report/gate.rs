@@ -296,6 +296,14 @@ impl Gate {
         }
         let limit = Nanos(i64::try_from(self.limit).unwrap_or(i64::MAX)).typed();
         let over = if self.is_strict { "reached" } else { "exceeded" };
+        if length_s <= 0.0 {
+            let samples = count(series.count);
+            let reason = format!(
+                "{limit} {over} by none of {samples}; as it is unknown how long that took, nothing \
+                 is said of the next ones"
+            );
+            return (GateVerdict::Pass, reason);
+        }
         (
             GateVerdict::Pass,
             format!(
@@ -454,6 +462,9 @@ mod tests {
             "3ms reached by none of 1 000 in 30 s; at 95 %, less than one cluster of such \
              samples in 10 s if the load stays"
         );
+        let (verdict, why) = gate("max<3ms").of_max(&own, 0.0);
+        assert_eq!(verdict, GateVerdict::Pass);
+        assert!(why.contains("unknown how long") && !why.contains("0 s"), "{why}");
         assert_eq!(gate("max<=2400us").of_max(&own, 30.0).0, GateVerdict::Pass);
         assert_eq!(gate("max<2400us").of_max(&own, 30.0).0, GateVerdict::Fail);
         assert_eq!(gate("missed=0").of_missed(&own).0, GateVerdict::Inconclusive, "no schedule");

@@ -77,7 +77,7 @@ fn the_drop_in_for_cyclictest_prints_what_readers_of_it_take() {
     assert!(text.contains("# Histogram\n000000 000000\n"), "{text}");
     assert_eq!(count(&again(&text, "histogram")), 200);
     let record = again(&fs::read_to_string(&json).unwrap(), "json");
-    assert_eq!((count(&record), &record["probe"]["name"]), (200, &"tardy".into()));
+    assert_eq!((count(&record), &record["probe"]["name"]), (200, &"cyclictest".into()));
     assert_eq!(count(&again(&with(&[]), "lines")), 200);
     assert_eq!(count(&again(&with(&["-v", "-N"]), "stream")), 200);
     let listed = store.run(&["list", "--json"]).out;

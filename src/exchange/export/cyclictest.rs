@@ -148,16 +148,6 @@ struct Envelope<'a> {
     num_threads: usize,
     resolution_in_ns: u32,
     thread: BTreeMap<String, ThreadResult>,
-    tardy: Maker,
-}
-
-/// Who measured: no key of cyclictest, whose readers pass it over.
-#[derive(Serialize)]
-struct Maker {
-    version: &'static str,
-    /// What the samples are: those of this probe.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    probe: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -217,10 +207,6 @@ pub(crate) fn json(run: &CountedRun, style: CyclictestStyle) -> io::Result<Vec<u
             .enumerate()
             .map(numbered)
             .collect(),
-        tardy: Maker {
-            version: env!("CARGO_PKG_VERSION"),
-            probe: document.probe.info().map(|probe| probe.name),
-        },
     };
     let mut bytes = serde_json::to_vec_pretty(&envelope)?;
     bytes.push(b'\n');

@@ -24,8 +24,15 @@ use super::{
 };
 use crate::{
     plain::cut,
-    run::{ImportCaveat, facts::Preemption, probes::ProbeInfo},
+    run::{
+        ImportCaveat,
+        facts::Preemption,
+        probes::{DEFAULT_PROBE, ProbeInfo},
+    },
 };
+
+/// As `tardy export` names itself in the command line.
+const TARDY: &str = "tardy";
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -48,16 +55,6 @@ struct Envelope {
     resolution_in_ns: i64,
     #[serde(default)]
     thread: BTreeMap<String, Thread>,
-    tardy: Option<Maker>,
-}
-
-/// What `tardy export` adds: that the version is not cyclictest's, and what was measured.
-#[derive(Debug, Deserialize)]
-struct Maker {
-    #[serde(default)]
-    version: String,
-    #[serde(default)]
-    probe: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,10 +103,8 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     let words: Vec<&str> = envelope.command.split_whitespace().collect();
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     let program = if program.is_empty() { "rt-tests" } else { program };
-    let mut sheet = match &envelope.tardy {
-        Some(maker) => Sheet::new("tardy", ProbeInfo::find(&maker.probe).map(|probe| probe.name)),
-        None => Sheet::new(&cut(program, 40), same_as(program)),
-    };
+    let same_as = if program == TARDY { probe_of(&words) } else { same_as(program) };
+    let mut sheet = Sheet::new(&cut(program, 40), same_as);
     let unit_ns = options.unit.map_or_else(|| envelope.unit(&words), LatencyUnit::ns);
     if unit_ns > 1 {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
@@ -127,11 +122,18 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 /// The probe of tardy that measures the same: wake-ups by a timer, and gaps of a busy thread.
 fn same_as(program: &str) -> Option<&'static str> {
     match program {
-        // And what `tardy export` wrote before it named the probe.
-        "cyclictest" | "tardy" => Some("timer"),
+        "cyclictest" => Some("timer"),
         "oslat" => Some("noise"),
         _ => None,
     }
+}
+
+/// The probe of a command line of tardy: what follows `run`; nothing where it measured nothing.
+fn probe_of(words: &[&str]) -> Option<&'static str> {
+    let mut words = words.iter().skip_while(|word| **word != "run");
+    words.next()?;
+    let named = words.next().and_then(|word| ProbeInfo::find(word));
+    Some(named.unwrap_or(DEFAULT_PROBE).name)
 }
 
 /// A document; an error names the line.
@@ -165,12 +167,10 @@ impl Envelope {
 
     fn facts(&self, sheet: &mut Sheet) {
         sheet.command = self.command.clone();
-        sheet.version = match &self.tardy {
-            Some(maker) => cut(&maker.version, 40),
-            // Earlier exports name cyclictest's version alone, which is none of tardy's.
-            None if sheet.program == "tardy" => String::new(),
-            None => self.version.clone(),
-        };
+        // The version is cyclictest's, whose keys they are.
+        if sheet.program != TARDY {
+            sheet.version = self.version.clone();
+        }
         let info = &self.sysinfo;
         let facts = &mut sheet.facts;
         facts.hostname = info.nodename.clone();
@@ -294,6 +294,20 @@ mod tests {
         assert_eq!(sheet.facts.preemption.model, "rt");
         assert_eq!(sheet.duration_ns, Some(1_000_000_000));
         assert_eq!(sheet.parameters["interval_ns"], 200_000);
+    }
+
+    #[test]
+    fn an_export_of_tardy_is_of_its_probe_and_not_of_the_version_of_cyclictest() {
+        let of = |command: &str| {
+            let file = cyclictest().replacen("cyclictest -q -t2", command, 1);
+            let sheet = text(&file).unwrap();
+            assert_eq!((sheet.program.as_str(), sheet.version.as_str()), ("tardy", ""));
+            sheet.same_as
+        };
+        assert_eq!(of("tardy --store x run timer"), Some("timer"));
+        assert_eq!(of("/usr/bin/tardy run --load hackbench"), Some("timer"));
+        assert_eq!(of("tardy run pingpong"), Some("pingpong"));
+        assert_eq!(of("tardy import x.json"), None);
     }
 
     #[test]

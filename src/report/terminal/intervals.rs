@@ -90,8 +90,9 @@ fn groups(known: &RunIntervals) -> Option<String> {
     let effective =
         if effective < 9.95 { format!("{effective:.1}") } else { count(effective as u64) };
     Some(format!(
-        "late samples come in groups: on {series} the {} beyond p{percent} say as much as \
+        "late samples come in groups: on {} the {} beyond p{percent} say as much as \
          {effective} independent ones",
+        sample_name::series(&series),
         count(beyond.round() as u64),
     ))
 }

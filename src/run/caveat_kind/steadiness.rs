@@ -4,7 +4,10 @@
 use serde::Serialize;
 
 use super::values::list;
-use crate::{run::caveat::Effect, units::Nanos};
+use crate::{
+    run::{caveat::Effect, series_name::shown_name},
+    units::Nanos,
+};
 
 /// The code of [`SteadinessCaveat::LevelChanged`].
 pub const LEVEL_CHANGED: &str = "level_changed";
@@ -70,7 +73,8 @@ pub struct SeriesPeriod {
 impl LevelChange {
     /// "on cpu0 the maximum of an interval rose from 20.0 us to 31.0 us at 40.0 s"
     fn text(&self) -> String {
-        let Self { series, of, before_ns, after_ns, .. } = self;
+        let Self { of, before_ns, after_ns, .. } = self;
+        let series = shown_name(&self.series);
         let moved = if after_ns > before_ns { "rose" } else { "fell" };
         let s = |ns: i64| format!("{:.1} s", ns as f64 / 1e9);
         let when = match self.kind {
@@ -89,7 +93,7 @@ impl LevelChange {
 impl SeriesPeriod {
     /// "every 1.00 s on cpu0"
     fn text(&self) -> String {
-        format!("every {} on {}", Nanos(self.period_ns), self.series)
+        format!("every {} on {}", Nanos(self.period_ns), shown_name(&self.series))
     }
 }
 
