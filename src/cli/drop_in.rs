@@ -231,13 +231,13 @@ impl CyclictestFlags {
         Ok(words)
     }
 
-    /// Refuses what `tardy run` would, by the names of options that are not typed here, and what has
+    /// Refuses what `tardy run` would, which names options that are not typed here, and what has
     /// nothing to print.
     fn check_numbers(&self) -> Result<()> {
         let Self { priority, interval, .. } = self;
         ensure!(
             *priority <= 99,
-            "-p {priority}: priorities are 1 to 99; 0 is for ordinary threads"
+            "-p {priority}: priorities are 1 to 99, and 0 of ordinary threads"
         );
         ensure!(
             (1..=LONGEST_INTERVAL_US).contains(interval),
