@@ -22,6 +22,12 @@ use crate::{
     sys::cpus::Cpus,
 };
 
+/// Between two expiries of a thread.
+const LONGEST_INTERVAL_US: u32 = 3_600_000_000;
+
+/// A time in ns has room for so many seconds.
+const LONGEST_S: u64 = 9_000_000_000;
+
 /// Rows of a histogram at most, as there.
 const MOST_BINS: u64 = 1_000_000;
 
@@ -160,7 +166,7 @@ pub(super) fn cyclictest(
 ) -> Result<Exit> {
     let words = flags.run_words()?;
     let matches =
-        Cli::command().try_get_matches_from(&words).map_err(|error| anyhow!("{error}"))?;
+        Cli::command().try_get_matches_from(&words).map_err(|error| anyhow!(unlabelled(&error)))?;
     let Verb::Run(asked) = Cli::from_arg_matches(&matches)?.verb else {
         bail!("`tardy run` was expected");
     };
@@ -173,6 +179,13 @@ pub(super) fn cyclictest(
     }
     // As cyclictest, which says by its output alone whether it broke off.
     Ok(Exit::Done)
+}
+
+/// What the parser of `tardy run` says, without the word and the hint that it puts around.
+fn unlabelled(error: &clap::Error) -> String {
+    let said = error.to_string();
+    let said = said.strip_prefix("error: ").unwrap_or(&said);
+    said.split("\n\n").next().unwrap_or_default().to_owned()
 }
 
 impl CyclictestFlags {
@@ -188,6 +201,7 @@ impl CyclictestFlags {
             "-d: the threads of tardy have one interval, as with -d 0; leave it out, or set their \
              expiries apart: `tardy run --distance TIME`"
         );
+        self.check_numbers()?;
         let mut words: Vec<String> =
             ["tardy", "run", "timer", "--warmup", "0s", "--trace", "off"].map(str::to_owned).into();
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
@@ -215,6 +229,32 @@ impl CyclictestFlags {
         words.extend(self.verbose.then(|| "--raw".to_owned()));
         words.extend(self.quiet.then(|| "--quiet".to_owned()));
         Ok(words)
+    }
+
+    /// Refuses what `tardy run` would, which names options that are not typed here, and what has
+    /// nothing to print.
+    fn check_numbers(&self) -> Result<()> {
+        let Self { priority, interval, .. } = self;
+        ensure!(
+            *priority <= 99,
+            "-p {priority}: priorities are 1 to 99, and 0 of ordinary threads"
+        );
+        ensure!(
+            (1..=LONGEST_INTERVAL_US).contains(interval),
+            "-i {interval}: an interval is 1 to {LONGEST_INTERVAL_US} us, which is an hour"
+        );
+        for (name, bins) in [("-h", self.histogram), ("-H", self.histofall)] {
+            ensure!(
+                bins != Some(0),
+                "{name} 0: a histogram of 0 us has no rows; write how many it is to have, or leave \
+                 {name} out"
+            );
+        }
+        ensure!(
+            self.breaktrace != Some(0),
+            "-b 0: every latency is over 0 us; write 1 or more, or leave -b out"
+        );
+        Ok(())
     }
 
     /// The policy by its name in tardy.
@@ -254,7 +294,7 @@ impl CyclictestFlags {
     }
 
     fn bins(&self) -> Option<u64> {
-        self.histogram.or(self.histofall).map(|bins| bins.clamp(1, MOST_BINS))
+        self.histogram.or(self.histofall).map(|bins| bins.min(MOST_BINS))
     }
 
     /// What cyclictest prints and writes at its end.
@@ -338,6 +378,18 @@ fn length_of(text: &str) -> Result<String> {
     };
     let is_known = ["s", "m", "h", "d"].contains(&unit) && !number.is_empty();
     ensure!(is_known, "-D {text}: write seconds, or a number with m, h or d behind it");
+    ensure!(
+        number.bytes().any(|digit| digit != b'0'),
+        "-D {text}: 0 leaves no time; write 1 or more, or leave -D out to go on until Ctrl-C"
+    );
+    let each_s: u64 = match unit {
+        "d" => 86_400,
+        "h" => 3_600,
+        "m" => 60,
+        _ => 1,
+    };
+    let is_possible = number.parse().is_ok_and(|own: u64| own <= LONGEST_S / each_s);
+    ensure!(is_possible, "-D {text}: it is longer than 292 years; leave -D out for no end");
     Ok(format!("{number}{unit}"))
 }
 
@@ -403,11 +455,28 @@ mod tests {
                 assert!(error.to_string().contains(way), "{flag}: {error}");
             }
         }
-        for line in ["-c 1", "-d 500", "--policy batch", "-D x", "-D 5y"] {
+        for line in [
+            "-c 1",
+            "-d 500",
+            "--policy batch",
+            "-D x",
+            "-D 5y",
+            "-D 0",
+            "-D 99999999d",
+            "-p 100",
+            "-i 0",
+            "-i 4000000000",
+            "-h 0",
+            "-H 0",
+            "-b 0",
+        ] {
             let flags = parsed(&format!("tardy cyclictest {line}"));
             let refused = flags.run_words().unwrap_err().to_string();
             assert!(refused.starts_with(line.split(' ').next().unwrap()), "{refused}");
         }
+        let other = command().try_get_matches_from(["tardy", "run", "--priority", "100"]);
+        let said = unlabelled(&other.unwrap_err());
+        assert!(said.starts_with("invalid value") && !said.contains("--help"), "{said}");
     }
 
     #[test]

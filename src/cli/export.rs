@@ -1,6 +1,9 @@
 //! `tardy export`: runs in the formats of other programs.
 
-use std::{io, path::PathBuf};
+use std::{
+    io::{self, IsTerminal as _},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
@@ -11,7 +14,7 @@ use crate::{
     exchange::export::{
         CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, TraceTimeline,
     },
-    run::{Run, profile::Profile},
+    run::{Run, profile::Profile, series_name::is_called},
     store::Store,
 };
 
@@ -37,7 +40,8 @@ pub(super) struct ExportFlags {
     to: String,
     /// The file to write; an older one is replaced
     ///
-    /// Without it, standard output.
+    /// Without it, or as -, standard output. parquet, histogram-parquet, perfetto and pprof are no
+    /// text: they need a file, or -o - into a pipe.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The series to write as hgrm; all together without it
@@ -69,6 +73,7 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
         }
         ExportWriter::CountsFile(write) => {
             check_no_gates(flags)?;
+            need_file(flags)?;
             let mut runs = flags.runs.iter().map(|name| streamed(name, store));
             return to_file(flags, |out| write(&mut runs, out));
         }
@@ -76,21 +81,14 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
             let names = by_machine(flags, store)?;
             (write(&mut names.iter().map(|name| streamed(name, store)))?, Exit::Done)
         }
+        ExportWriter::Samples(write) => return sampled(flags, store, write),
         ExportWriter::SamplesFile(write) => {
-            let run = one(flags, store)?;
-            ensure!(
-                run.has_samples(),
-                "{} kept no single samples, which --to {} is of: measure with --raw, or write its \
-                 histograms (--to histogram-{})",
-                run.document.name,
-                flags.to,
-                flags.to
-            );
-            return to_file(flags, |out| write(&run, out));
+            need_file(flags)?;
+            return sampled(flags, store, write);
         }
         ExportWriter::Copied(write) => {
             let run = one(flags, store)?;
-            if flags.output.is_some() {
+            if flags.file().is_some() {
                 return to_file(flags, |out| write(&run, out));
             }
             let mut bytes = Vec::new();
@@ -109,18 +107,50 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
             (profiled(flags, store, write)?, Exit::Done)
         }
     };
-    match &flags.output {
+    let is_text =
+        !matches!(format.write, ExportWriter::TimelineFile(_) | ExportWriter::ProfileFile(_));
+    match flags.file() {
         Some(path) => report::write(path, &bytes)?,
-        None => output::put_columns(&String::from_utf8(bytes)?)?,
+        None if is_text => output::put_columns(&String::from_utf8(bytes)?)?,
+        None => output::stream(|out| out.write_all(&bytes))?,
     }
     Ok(exit)
+}
+
+impl ExportFlags {
+    /// The file that is named; absent for standard output.
+    fn file(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| path.as_os_str() != "-")
+    }
 }
 
 /// The format is no text, which a terminal cannot show.
 fn need_file(flags: &ExportFlags) -> Result<()> {
     let to = &flags.to;
-    ensure!(flags.output.is_some(), "--to {to} is no text: name a file for it, -o FILE");
+    let is_piped = flags.output.is_some() && !io::stdout().is_terminal();
+    ensure!(
+        flags.file().is_some() || is_piped,
+        "--to {to} is no text: name a file for it, -o FILE, or write it into a pipe, -o -"
+    );
     Ok(())
+}
+
+/// The single samples of the one run.
+fn sampled(
+    flags: &ExportFlags,
+    store: &Store,
+    write: fn(&Run, &mut dyn Output) -> io::Result<()>,
+) -> Result<Exit> {
+    let run = one(flags, store)?;
+    ensure!(
+        run.has_samples(),
+        "{} kept no single samples, which --to {} is of: measure with --raw, or write its \
+         histograms (--to histogram-{})",
+        run.document.name,
+        flags.to,
+        flags.to
+    );
+    to_file(flags, |out| write(&run, out))
 }
 
 /// What happened when around the late samples of the one run.
@@ -187,21 +217,23 @@ fn check_series(wanted: Option<&str>, run: &CountedRun) -> Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
     let names: Vec<&str> = run.document.series.iter().map(|own| own.name.as_str()).collect();
     ensure!(
-        names.contains(&wanted),
+        names.iter().any(|name| is_called(wanted, name)),
         "--series {wanted}: there is no such series; there are {}",
         names.join(", ")
     );
     Ok(())
 }
 
-/// Writes a file that need not fit into memory; what was there is replaced once it is whole.
+/// Writes what need not fit into memory, to its file, which is replaced once it is whole, or to
+/// standard output.
 fn to_file(
     flags: &ExportFlags,
     write: impl FnOnce(&mut dyn Output) -> io::Result<()>,
 ) -> Result<Exit> {
-    let to = &flags.to;
-    let path = flags.output.as_ref();
-    let path = path.with_context(|| format!("--to {to} needs a file: name it, -o FILE"))?;
+    let Some(path) = flags.file() else {
+        output::stream(write)?;
+        return Ok(Exit::Done);
+    };
     let named = || format!("cannot write {}", path.display());
     let mut draft = Draft::beside(path).with_context(named)?;
     let mut out = io::BufWriter::with_capacity(1 << 20, draft.file());

@@ -11,6 +11,7 @@ use crate::{
         compare::{GateBase, HeldRuns, WorseGate},
         figure_gate::{FigureGate, FigureGateError},
         gate::{Gate, GateResult, GateVerdict, decide},
+        sample_name,
         table::Table,
         terminal::fold,
     },
@@ -268,9 +269,9 @@ pub(super) fn put_by(of: &str, results: Option<&[GateResult]>) -> Result<()> {
 fn table(of: &str, results: &[GateResult], width: Option<usize>) -> String {
     let mut table = Table::new(4, &["gate", of, "", "why"]);
     for result in results {
-        let series = result.series.clone().unwrap_or_else(|| "all".into());
+        let series = result.series.as_deref().map_or("all".into(), sample_name::series);
         let verdict = result.verdict.as_str().to_owned();
-        table.row(vec![result.gate.clone(), series, verdict, result.reason.clone()]);
+        table.row(vec![result.gate.clone(), series.into_owned(), verdict, result.reason.clone()]);
     }
     fold(&(table.lines().join("\n") + "\n"), width)
 }

@@ -2,7 +2,7 @@
 //! door in front of the terminal: whatever was composed, only colours and line ends steer it.
 
 use std::{
-    io::{ErrorKind, IsTerminal, Write},
+    io::{BufWriter, ErrorKind, IsTerminal, Write},
     os::fd::AsFd,
 };
 
@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::{
+    exchange::export::Output,
     plain::{self, plain_lines},
     report::terminal::fold,
 };
@@ -39,6 +40,28 @@ pub(super) fn put_columns(text: &str) -> Result<()> {
 /// As [`put`]; or it cannot be JSON.
 pub(super) fn put_json(value: &impl Serialize) -> Result<()> {
     write(&plain::json(&(serde_json::to_string_pretty(value)? + "\n")))
+}
+
+/// Writes a result that need not fit into memory, for programs that read it. A terminal is shown
+/// what it is by the same door as other text.
+///
+/// # Errors
+/// As [`put`]; or it cannot be made.
+pub(super) fn stream(make: impl FnOnce(&mut dyn Output) -> std::io::Result<()>) -> Result<()> {
+    if std::io::stdout().is_terminal() {
+        let mut bytes = Vec::new();
+        make(&mut bytes).context("cannot make the result")?;
+        return put_columns(&String::from_utf8_lossy(&bytes));
+    }
+    let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout());
+    match make(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            // What is left in it has no reader either.
+            let _ = out.into_parts();
+            Ok(())
+        }
+        written => written.context("cannot write the result"),
+    }
 }
 
 /// Characters in a line of standard output where that is a terminal; in a file or pipe lines are as

@@ -18,13 +18,13 @@ use super::{Exit, flags::WithoutFlags, output};
 use crate::{
     analysis::ab::figure::JUDGED_BY_DEFAULT,
     draft,
-    plain::plain_path,
+    plain::{plain, plain_path},
     report::{
         collect,
         compare::{CompareError, CompareOptions, compare_runs, of_report},
         comparison_page::PageComparison,
         html,
-        page::Page,
+        page::{Page, PageRun},
         plot::{self, LatencyRange, PictureKind, PlotOptions, Size, View},
         time_range::TimeRange,
     },
@@ -160,6 +160,9 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
         bail!("{} has no series: there is nothing to draw{remedy}", empty.path.display());
     }
     let mut page = page_of(runs, time);
+    if time == TimeRange::ALL {
+        page.runs.iter().try_for_each(has_distribution)?;
+    }
     if kind == PictureKind::Shift {
         page.comparisons = compared(find(&flags.runs, store)?, Vec::new())?;
     }
@@ -170,6 +173,18 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
     };
     write(&flags.output, &bytes)?;
     Ok(Exit::Done)
+}
+
+/// Refuses a run of which a picture would be empty: only its summary is known, or nothing.
+fn has_distribution(run: &PageRun) -> Result<()> {
+    let is_known = run.series.iter().any(|series| !series.histogram.is_empty());
+    let why = match run.record.wakeups().any(|series| series.count > 0) {
+        _ if is_known => return Ok(()),
+        true => "has a summary of its latencies and not their distribution",
+        false => "has no samples",
+    };
+    let name = plain(&run.record.name);
+    bail!("{name} {why}: there is nothing to draw; what is known of it is in `tardy show`")
 }
 
 /// What kind of file a picture becomes.

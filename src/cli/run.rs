@@ -36,6 +36,7 @@ use super::{
 };
 use crate::{
     plain::plain,
+    report::steadiness::found_in_log,
     run::{
         Document, RunDirectory,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
@@ -284,6 +285,7 @@ impl RunFlags {
             hold_dma_latency: !self.setup.no_dma_latency && !is_attached,
             wishes,
             trace: self.trace.wish(peak_over_ns)?,
+            found_in_log,
             calibrations: self.trace.calibrations(store),
             profile_hz: self.trace.profile_hz(),
             real_time_refused: refused,

@@ -113,8 +113,9 @@ pub(super) fn trend(flags: &TrendFlags, store: &Store) -> Result<Exit> {
     let groups = rows::rows(listing.runs.iter().filter(|run| takes(run)), question);
     ensure!(
         flags.alarm.is_none() || !groups.is_empty(),
-        "--alarm: no such runs with latencies in {}, so that nothing watches over them",
-        plain_path(store.root())
+        "--alarm: no such runs with latencies in {}, so that nothing watches over them{}",
+        plain_path(store.root()),
+        left_out.remedy()
     );
     let looks_nightly = flags.alarm.is_some() || flags.output.is_some();
     let rows = trend::trend(groups, looks_nightly.then(|| f64::from(flags.run_length)));
@@ -147,7 +148,8 @@ fn put(
                 .then_some(flags.run_length),
         }))?;
     } else if rows.is_empty() {
-        output::notice(&format!("No such runs with latencies in {}.", plain_path(store.root())));
+        let (root, remedy) = (plain_path(store.root()), left_out.remedy());
+        output::notice(&format!("No such runs with latencies in {root}{remedy}."));
     } else {
         output::put(&page::text(rows, output::width(), flags.days.unwrap_or(0)))?;
     }
@@ -183,6 +185,17 @@ fn write_page(
 }
 
 impl LeftOut {
+    /// What takes runs that were left out, where there are some.
+    fn remedy(&self) -> String {
+        let kinds = match (self.imported, self.invalid) {
+            (0, 0) => return String::new(),
+            (0, _) => "invalid",
+            (_, 0) => "imported",
+            _ => "imported and invalid",
+        };
+        format!("; --all-runs takes the {kinds} ones too")
+    }
+
     /// Counts a run, if there is a reason to leave it out.
     fn count(&mut self, run: &ListedRun, takes_doubtful: bool, now: Timestamp) {
         match (run.entry.has_ended(), run.entry.status, run.entry.validity) {

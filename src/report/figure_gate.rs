@@ -230,7 +230,10 @@ impl FigureGate {
         }
         let (Some(low), Some(high)) = (own.low, own.high) else {
             let value = own.mean.map_or_else(|| "-".to_owned(), number);
-            let reason = format!("{value} {unit}, measured once: one value has no interval");
+            let reason = format!(
+                "{value} {unit} is its only value, and one value has no interval: it takes 2 at \
+                 least to say how far they differ"
+            );
             return (GateVerdict::Inconclusive, reason);
         };
         let between =

@@ -13,10 +13,16 @@ use super::intervals::{NamedInterval, RunIntervals};
 use crate::{
     run::{
         Document, LatencyView, Run, SeriesSummary, Validity,
+        series_name::is_called,
         summary::{ENOUGH_BEYOND, PERCENTILES},
     },
     units::{Nanos, UnitError, count, many, span},
 };
+
+/// Why no percentile of a single histogram is decided, however many samples it has.
+const UNORDERED: &str = "its samples are one histogram, without their order in time, so how far \
+                         they depend on each other is unknown, and there is no interval; max is \
+                         decided without one";
 
 /// What a gate looks at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -180,7 +186,8 @@ impl Gate {
                  its unit, as pipe/64KiB>=900MB/s, or leave the gate out"
             ));
         }
-        let own = self.series.as_ref().filter(|own| !series.contains(own))?;
+        let own =
+            self.series.as_ref().filter(|own| !series.iter().any(|name| is_called(own, name)))?;
         Some(format!("\"{self}\": there is no series {own}; there are {}", series.join(", ")))
     }
 
@@ -212,7 +219,7 @@ impl Gate {
 
     /// Whether it is for this series.
     pub(super) fn is_of(&self, series: &str) -> bool {
-        self.series.as_ref().is_none_or(|own| own == series)
+        self.series.as_ref().is_none_or(|own| is_called(own, series))
     }
 
     /// So many samples a series it takes at least to pass.
@@ -289,6 +296,14 @@ impl Gate {
         }
         let limit = Nanos(i64::try_from(self.limit).unwrap_or(i64::MAX)).typed();
         let over = if self.is_strict { "reached" } else { "exceeded" };
+        if length_s <= 0.0 {
+            let samples = count(series.count);
+            let reason = format!(
+                "{limit} {over} by none of {samples}; as it is unknown how long that took, nothing \
+                 is said of the next ones"
+            );
+            return (GateVerdict::Pass, reason);
+        }
         (
             GateVerdict::Pass,
             format!(
@@ -330,8 +345,7 @@ pub fn decide(run: &Run, gates: &[Gate]) -> Result<Vec<GateResult>, String> {
 
 fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Vec<GateResult> {
     let length_s = document.duration_ns as f64 / 1e9;
-    let is_meant =
-        |series: &&SeriesSummary| gate.series.as_ref().is_none_or(|own| *own == series.name);
+    let is_meant = |series: &&SeriesSummary| gate.is_of(&series.name);
     let is_invalid = document.validity == Validity::Invalid;
     let one = |series: &SeriesSummary| {
         let found = match gate.figure {
@@ -342,7 +356,10 @@ fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Ve
             GatedFigure::Percentile(name, _) => {
                 let own = known.and_then(|known| known.of_series(&series.name, name));
                 let (verdict, mut reason) = gate.of_percentile(own);
-                if known.is_some_and(|known| known.counted == LatencyView::PerPeriod) {
+                let is_unordered = known.is_some_and(|known| known.is_unordered(&series.name));
+                if verdict == GateVerdict::Inconclusive && is_unordered {
+                    reason = UNORDERED.to_owned();
+                } else if known.is_some_and(|known| known.counted == LatencyView::PerPeriod) {
                     reason.push_str(", per scheduled period");
                 }
                 (verdict, reason)
@@ -445,6 +462,9 @@ mod tests {
             "3ms reached by none of 1 000 in 30 s; at 95 %, less than one cluster of such \
              samples in 10 s if the load stays"
         );
+        let (verdict, why) = gate("max<3ms").of_max(&own, 0.0);
+        assert_eq!(verdict, GateVerdict::Pass);
+        assert!(why.contains("unknown how long") && !why.contains("0 s"), "{why}");
         assert_eq!(gate("max<=2400us").of_max(&own, 30.0).0, GateVerdict::Pass);
         assert_eq!(gate("max<2400us").of_max(&own, 30.0).0, GateVerdict::Fail);
         assert_eq!(gate("missed=0").of_missed(&own).0, GateVerdict::Inconclusive, "no schedule");
@@ -467,6 +487,19 @@ mod tests {
             "{doubt}"
         );
         assert_eq!(gate("max<1ms").doubt(1), None);
+    }
+
+    #[test]
+    fn of_one_histogram_the_maximum_is_decided_and_a_percentile_is_not() {
+        use GateVerdict::{Fail, Inconclusive, Pass};
+        let place = tempfile::tempdir().unwrap();
+        let block: Vec<u64> = (0..50_000).map(|n| 4_000 + n % 1_000).collect();
+        let run = fixture::written(&place.path().join("r"), &[("cpu0", vec![block])]);
+        let gates = ["p99<=1ms", "max<=1ms", "max<=1us"].map(gate);
+        let found = decide(&run, &gates).unwrap();
+        let verdicts: Vec<GateVerdict> = found.iter().map(|own| own.verdict).collect();
+        assert_eq!(verdicts, [Inconclusive, Pass, Fail]);
+        assert!(found[0].reason.contains("without their order in time"), "{}", found[0].reason);
     }
 
     #[test]

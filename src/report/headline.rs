@@ -1,6 +1,9 @@
 //! The sentence for a manager: how late, how often, and the worst.
 
-use super::{figures, messages, sample_name::SampleName};
+use super::{
+    figures, messages,
+    sample_name::{self, SampleName},
+};
 use crate::{
     run::{
         Document, MissedPeriods, Percentiles, ProbeRecord, SeriesSummary, Status,
@@ -131,7 +134,10 @@ fn median(series: &SeriesSummary) -> Option<i64> {
 }
 
 fn place(series: &SeriesSummary) -> String {
-    series.cpu.map_or_else(|| series.name.clone(), |cpu| format!("CPU {cpu}"))
+    match series.cpu {
+        Some(cpu) => format!("CPU {cpu}"),
+        None => sample_name::series(&series.name).into_owned(),
+    }
 }
 
 /// That threads which never sleep had their CPUs all the time; absent where they did not spin.

@@ -46,6 +46,10 @@ pub struct SeriesIntervals {
     pub name: String,
     /// As far as there are samples.
     pub percentiles: Vec<NamedInterval>,
+    /// Whether the log has all samples in one interval, as that of an imported histogram: then
+    /// nothing tells in which order they came.
+    #[serde(skip)]
+    pub is_unordered: bool,
 }
 
 /// A percentile and its interval; latencies in ns.
@@ -207,6 +211,12 @@ impl RunIntervals {
         own.percentiles.iter().find(|own| own.percentile == percentile)
     }
 
+    /// Whether nothing tells in which order the samples of a series came.
+    #[must_use]
+    pub fn is_unordered(&self, series: &str) -> bool {
+        self.series.iter().any(|own| own.name == series && own.is_unordered)
+    }
+
     /// Reads the log of a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
@@ -236,7 +246,8 @@ impl RunIntervals {
             let found = beyond.as_ref()?.intervals(&log.counts.of(number), own.max);
             let (name, own) = (own.name.clone(), log.view.percentiles(own));
             let names = PERCENTILES.iter().filter(|(name, _)| own.contains_key(*name));
-            Some(SeriesIntervals { name, percentiles: named(names, &found) })
+            let is_unordered = log.blocks.of(number).len() == 1;
+            Some(SeriesIntervals { name, percentiles: named(names, &found), is_unordered })
         };
         let all = series.iter().zip(&log.beyond).enumerate();
         let series = all.filter_map(of).collect();

@@ -213,7 +213,7 @@ fn measured(series: &SeriesSummary, table: &PublishedTable) -> FigureLine {
     let is_few = |name: &&str| series.uncertain.iter().any(|own| format!("p{own}") == **name);
     let name = sample_name::series(&series.name);
     FigureLine {
-        name: if table.halved { format!("half of {name}") } else { name.to_owned() },
+        name: if table.halved { format!("half of {name}") } else { name.into_owned() },
         samples: Some(series.count),
         figures_ns: names.iter().filter_map(figure).collect(),
         uncertain: names.iter().copied().filter(|name| is_few(name)).map(str::to_owned).collect(),

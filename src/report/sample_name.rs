@@ -1,15 +1,19 @@
 //! What one sample of a run is called, and its series: a wake-up, a round trip, a packet.
 
-use crate::run::messages::ROUND_TRIP;
+use std::borrow::Cow;
+
 pub use crate::run::probes::SampleName;
+use crate::run::{messages::ROUND_TRIP, series_name::shown_name};
 
 /// Series that are not called by their names, with what they are called.
 pub const SERIES: [(&str, &str); 1] = [(ROUND_TRIP, "round trip")];
 
-/// A series as tables call it: `round trip` for `rtt`, others by their names.
+/// A series as tables call it: `round trip` for `rtt`, others by their names, as their owners wrote
+/// them.
 #[must_use]
-pub fn series(name: &str) -> &str {
-    SERIES.iter().find(|(own, _)| *own == name).map_or(name, |(_, words)| words)
+pub fn series(name: &str) -> Cow<'_, str> {
+    let known = SERIES.iter().find(|(own, _)| *own == name);
+    known.map_or_else(|| shown_name(name), |(_, words)| Cow::Borrowed(*words))
 }
 
 #[cfg(test)]

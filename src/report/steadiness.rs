@@ -6,7 +6,10 @@ use crate::{
     analysis::stationarity::{
         Aspect, ChangeKind, LevelShift, LoggedInterval, Unsteadiness, unsteadiness,
     },
-    run::{CaveatKind, Document, LevelChange, SeriesPeriod, SteadinessCaveat, hlog::IntervalSpan},
+    run::{
+        CaveatKind, Document, LATE_PERIODICALLY, LEVEL_CHANGED, LevelChange, Run, SeriesPeriod,
+        Status, SteadinessCaveat, hlog::IntervalSpan,
+    },
 };
 
 /// The intervals of each series of a run, in the order of its record.
@@ -50,11 +53,13 @@ impl SeriesBlocks {
             .collect()
     }
 
-    /// The caveats that follow; none of a run without the time of its hypervisor.
+    /// The caveats that follow, but for those that the record has; none of a run without the time
+    /// of its hypervisor, and none of one that goes on.
     #[must_use]
     pub fn caveats(&self, document: &Document) -> Vec<CaveatKind> {
-        // Those of what was measured are in the record already.
-        if document.without_host.is_some() {
+        // Those of what was measured are in the record already. Of a run that goes on some commands
+        // read the log and others do not, and its verdict is to be one.
+        if document.without_host.is_some() || document.status == Status::Running {
             return Vec::new();
         }
         let (mut changes, mut periods) = (Vec::new(), Vec::new());
@@ -69,14 +74,24 @@ impl SeriesBlocks {
             }));
         }
         let mut caveats = Vec::new();
-        if !changes.is_empty() {
+        let is_known = |code: &str| document.caveats.iter().any(|known| known.code == code);
+        if !changes.is_empty() && !is_known(LEVEL_CHANGED) {
             caveats.push(SteadinessCaveat::LevelChanged { changes }.into());
         }
-        if !periods.is_empty() {
+        if !periods.is_empty() && !is_known(LATE_PERIODICALLY) {
             caveats.push(SteadinessCaveat::LatePeriodically { periods }.into());
         }
         caveats
     }
+}
+
+/// The caveats of a run whose measurement has ended, for its record, so that whoever reads that
+/// knows the whole verdict. None where the log is damaged, which is said to whoever reads it.
+#[must_use]
+pub fn found_in_log(run: &Run) -> Vec<CaveatKind> {
+    let mut blocks = SeriesBlocks::new(run.document.series.len());
+    let read = run.intervals(|number, span, counts| blocks.add(number, &span, &counts));
+    read.map_or_else(|_| Vec::new(), |()| blocks.caveats(&run.document))
 }
 
 fn level(series: &str, change: &LevelShift) -> LevelChange {
@@ -103,18 +118,7 @@ fn level(series: &str, change: &LevelShift) -> LevelChange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        analysis::random::SplitMix64,
-        report::fixture,
-        run::{Run, Validity},
-    };
-
-    /// What reading a run finds.
-    fn caveats(run: &Run) -> Vec<CaveatKind> {
-        let mut blocks = SeriesBlocks::new(run.document.series.len());
-        run.intervals(|number, span, counts| blocks.add(number, &span, &counts)).unwrap();
-        blocks.caveats(&run.document)
-    }
+    use crate::{analysis::random::SplitMix64, report::fixture, run::Validity};
 
     /// 100 intervals of 100 latencies; those from `from` on are twice as long.
     fn run_with_step(place: &std::path::Path, from: usize) -> Run {
@@ -129,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_stay_the_same_has_a_caveat_when_it_is_read() {
+    fn a_run_that_did_not_stay_the_same_has_a_caveat() {
         let place = tempfile::tempdir().unwrap();
         let run = run_with_step(&place.path().join("step"), 60);
-        let found = caveats(&run);
+        let found = found_in_log(&run);
         let [CaveatKind::Steadiness(SteadinessCaveat::LevelChanged { changes })] = &found[..]
         else {
             panic!("{found:?}")
@@ -141,9 +145,15 @@ mod tests {
         assert_eq!(changes[0].at_ns, 6_000_000_000);
         let record = run.record_with(found);
         assert_eq!(record.validity, Validity::Weakened);
-        assert!(record.caveats.iter().any(|caveat| caveat.code == "level_changed"));
+        assert!(record.caveats.iter().any(|caveat| caveat.code == LEVEL_CHANGED));
+        // What is in the record is not said twice, and of a run that goes on nothing is.
+        let mut again = Run::of(run.path.clone(), record);
+        assert_eq!(found_in_log(&again), []);
+        again.document.caveats.clear();
+        again.document.status = Status::Running;
+        assert_eq!(found_in_log(&again), []);
         let steady = run_with_step(&place.path().join("steady"), 100);
-        assert_eq!(caveats(&steady), []);
+        assert_eq!(found_in_log(&steady), []);
     }
 
     #[test]
@@ -155,7 +165,7 @@ mod tests {
         };
         let blocks: Vec<Vec<u64>> = (0..200).map(block).collect();
         let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
-        let found = caveats(&run);
+        let found = found_in_log(&run);
         let [CaveatKind::Steadiness(SteadinessCaveat::LatePeriodically { periods })] = &found[..]
         else {
             panic!("{found:?}")

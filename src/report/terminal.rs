@@ -224,7 +224,7 @@ fn wakeups(document: &Document) -> Table {
 }
 
 fn whole(series: &SeriesSummary, scheduled: bool) -> Vec<String> {
-    let mut row = vec![sample_name::series(&series.name).to_owned(), count(series.count)];
+    let mut row = vec![sample_name::series(&series.name).into_owned(), count(series.count)];
     row.extend(scheduled.then(|| series.missed.map_or_else(|| "-".into(), count)));
     row.extend([us(series.min), us(series.mean)]);
     row.extend(percentile_cells(&series.percentiles, &series.uncertain));
@@ -258,7 +258,8 @@ fn scheduled(document: &Document) -> Option<Table> {
     let mut table = Table::new(1, &headings);
     for series in attached::whole(document) {
         let Some(scheduled) = &series.scheduled else { continue };
-        let mut row = vec![series.name.clone(), count(scheduled.count), us(scheduled.mean)];
+        let name = sample_name::series(&series.name).into_owned();
+        let mut row = vec![name, count(scheduled.count), us(scheduled.mean)];
         row.extend(percentile_cells(&scheduled.percentiles, &scheduled.uncertain));
         row.push(us(scheduled.max));
         table.row(row);

@@ -29,7 +29,9 @@ pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRef
 pub use receive::ReceiveCaveat;
 pub use setup::{HelperTime, SetupCaveat};
 pub use shield::{BootOption, ShieldCaveat};
-pub use steadiness::{LevelChange, SeriesPeriod, SteadinessCaveat};
+pub use steadiness::{
+    LATE_PERIODICALLY, LEVEL_CHANGED, LevelChange, SeriesPeriod, SteadinessCaveat,
+};
 pub use threads::{
     Deviation, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
 };

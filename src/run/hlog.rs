@@ -40,6 +40,9 @@ pub fn empty() -> Histogram<u64> {
     }
 }
 
+/// What stands before the name of a probe of tardy in a comment of an exported log.
+pub const SAMPLES_OF: &str = "Samples of tardy: ";
+
 /// A complete line is never longer than this; a longer one is damage, not data.
 const LONGEST_LINE: u64 = 2 << 20;
 

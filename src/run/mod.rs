@@ -82,10 +82,10 @@ pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
     AttachCaveat, AudioCaveat, BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation,
     EndBuffer, EndCount, FarEndReason, FrequencyChange, GovernorChange, HelperTime, ImportCaveat,
-    Incident, LabCaveat, LevelChange, LostMessages, MessageCaveat, MissedPeriods, OsError,
-    ReceiveCaveat, SERVER_LOST, SendRefusal, SeriesCount, SeriesPeriod, ServerLossReason,
-    SetupCaveat, ShieldCaveat, SteadinessCaveat, ThreadCaveat, ThreadDeviation, ThreadError,
-    ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
+    Incident, LATE_PERIODICALLY, LEVEL_CHANGED, LabCaveat, LevelChange, LostMessages,
+    MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SERVER_LOST, SendRefusal, SeriesCount,
+    SeriesPeriod, ServerLossReason, SetupCaveat, ShieldCaveat, SteadinessCaveat, ThreadCaveat,
+    ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
 pub use details_table::{CauseSum, LateDetails, RunDetails, SeriesDetails};

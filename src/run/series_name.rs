@@ -1,6 +1,10 @@
 //! What the name of a series says: whose stage it is, and of which thread. Writers make names by
 //! these rules, and readers find in the record what they say.
 
+use std::borrow::Cow;
+
+use crate::plain::plain;
+
 /// What follows the name of a series in that of the work of an attached thread: from the expiry to
 /// its end. It is longer than the wake-up that it begins with.
 pub const RESPONSE: &str = "response";
@@ -32,6 +36,34 @@ pub fn name_of_series(name: &str) -> String {
     escaped(name.as_bytes(), b"")
 }
 
+/// A name as its owner wrote it: without the escapes of [`name_of_task`] and [`name_of_series`],
+/// where what they stand for is a text that steers no terminal.
+#[must_use]
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return Cow::Borrowed(name);
+    }
+    let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
+    while let [first, behind @ ..] = rest {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        // A sign is no digit, though the parser takes one.
+        let digits = digits.filter(|two| two.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|two| u8::from_str_radix(str::from_utf8(two).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if plain(&text) == text => Cow::Owned(text),
+        _ => Cow::Borrowed(name),
+    }
+}
+
+/// Whether who typed `typed` means the series called `name`: by that name, or as it is shown.
+#[must_use]
+pub fn is_called(typed: &str, name: &str) -> bool {
+    typed == name || typed == shown_name(name)
+}
+
 /// What separates fields, and `also`, as `%` and two digits.
 fn escaped(text: &[u8], also: &[u8]) -> String {
     let mut name = String::new();
@@ -61,6 +93,27 @@ pub fn is_response(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_shown_as_its_owner_wrote_it_where_that_is_safe() {
+        for (name, shown) in [
+            ("cpu0", "cpu0"),
+            ("x%20y", "x y"),
+            ("a%2Fb/dispatch", "a/b/dispatch"),
+            ("M%C3%BCll", "Müll"),
+            ("50%", "50%"),
+            ("%2x", "%2x"),
+            ("a%1B[2J", "a%1B[2J"),
+            ("%00", "%00"),
+            ("%FF%20", "%FF%20"),
+            ("%E2%80%AEx", "%E2%80%AEx"),
+            ("%+1", "%+1"),
+        ] {
+            assert_eq!(shown_name(name), shown);
+            assert!(is_called(shown, name) && is_called(name, name));
+        }
+        assert!(!is_called("x y", "x_y"));
+    }
 
     #[test]
     fn a_name_holds_nothing_that_separates_fields() {

@@ -9,8 +9,8 @@ use crate::{
     probes::{Armed, FinishedAttach, Schedule, ThreadReport, Tracing, found_series::FoundSeries},
     run::{
         AskedSetup, Document, Facts, FoundSetup, FoundThread, KnownCost, LoadRecord, Provenance,
-        RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceBy, TraceMode, TraceRecord,
-        Validity, caveat,
+        Run, RunDirectory, RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceBy, TraceMode,
+        TraceRecord, Validity,
         conditions::ThreadUse,
         figures::summarize_figure,
         hlog,
@@ -229,11 +229,16 @@ pub(super) fn worst(document: &Document) -> Option<i64> {
     document.wakeups().filter_map(|series| series.max).max()
 }
 
-/// Writes down what follows from the evidence, and the verdict.
-pub(super) fn set_validity(document: &mut Document, evidence: &Evidence) {
-    document.caveats = caveats::caveats(evidence).into_iter().map(Into::into).collect();
-    caveat::sort(&mut document.caveats);
-    document.validity = caveat::verdict(&document.caveats);
+/// The record with what follows from the evidence and from the log, and with the verdict.
+pub(super) fn judged(
+    document: Document,
+    evidence: &Evidence,
+    plan: &RunPlan,
+    place: &RunDirectory,
+) -> Document {
+    let run = Run::of(place.path(), Document { caveats: Vec::new(), ..document });
+    let found = (plan.found_in_log)(&run);
+    run.record_with(caveats::caveats(evidence).into_iter().chain(found))
 }
 
 /// A moment of `CLOCK_MONOTONIC` as RFC 3339, UTC, to the microsecond.

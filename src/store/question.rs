@@ -1,13 +1,13 @@
 //! `--where`: which runs are meant, as words `FIELD=PATTERN` that all must hold.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, iter, str::FromStr};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use thiserror::Error;
 
 use super::listed_run::ListedRun;
 use crate::{
-    run::SeriesEntry,
+    run::{SeriesEntry, Status, Validity, series_name::shown_name},
     units::{Nanos, UnitError},
 };
 
@@ -22,8 +22,8 @@ const FIELDS: [(&str, Kind); 20] = [
     ("load", Kind::Text(loads)),
     ("policy", Kind::Text(|run| run.entry.setup.found.policy.iter().map(AsRef::as_ref).collect())),
     ("cpus", Kind::Text(|run| run.entry.setup.found.cpus.iter().map(AsRef::as_ref).collect())),
-    ("status", Kind::Text(|run| vec![run.entry.status.as_str()])),
-    ("verdict", Kind::Text(|run| vec![run.entry.validity.as_str()])),
+    ("status", Kind::Word(&STATUSES, |run| run.entry.status.as_str())),
+    ("verdict", Kind::Word(&VERDICTS, |run| run.entry.validity.as_str())),
     ("plan", Kind::Text(|run| run.cell().map(|(plan, _)| plan).into_iter().collect())),
     ("cell", Kind::Text(|run| run.cell().map(|(_, cell)| cell).into_iter().collect())),
     ("series", Kind::Series),
@@ -34,6 +34,20 @@ const FIELDS: [(&str, Kind); 20] = [
     ("p99.9", Kind::Time(|run, question| question.percentile(run, "99.9"))),
     ("max", Kind::Time(|run, question| question.chosen(run).filter_map(|own| own.max).max())),
 ];
+
+/// All that a status may be.
+const STATUSES: [&str; 6] = [
+    Status::Running.as_str(),
+    Status::Complete.as_str(),
+    Status::Interrupted.as_str(),
+    Status::StoppedOver.as_str(),
+    Status::Crashed.as_str(),
+    Status::Imported.as_str(),
+];
+
+/// All that a verdict may be.
+const VERDICTS: [&str; 3] =
+    [Validity::Valid.as_str(), Validity::Weakened.as_str(), Validity::Invalid.as_str()];
 
 /// Operators; the longer ones first.
 const OPERATORS: [(&str, Operator); 6] = [
@@ -52,6 +66,8 @@ const NEAR: usize = 3;
 #[derive(Clone, Copy)]
 enum Kind {
     Text(fn(&ListedRun) -> Vec<&str>),
+    /// One of these.
+    Word(&'static [&'static str], fn(&ListedRun) -> &str),
     Time(fn(&ListedRun, &Where) -> Option<i64>),
     Started,
     Series,
@@ -94,6 +110,16 @@ pub(crate) enum WhereError {
         field: &'static str,
         /// What is wrong with the value.
         source: UnitError,
+    },
+    /// A word that no run has there.
+    #[error("{field}: no run can have \"{value}\"; there are {}", .known.join(", "))]
+    NoSuch {
+        /// The field.
+        field: &'static str,
+        /// As typed.
+        value: String,
+        /// All words of the field.
+        known: &'static [&'static str],
     },
     /// No date.
     #[error(
@@ -168,10 +194,14 @@ fn condition(word: &str) -> Result<Condition, WhereError> {
     let Some((field, kind)) = FIELDS.get(number).copied() else { return Err(unknown(field)) };
     let equals = matches!(operator, Operator::Is | Operator::IsNot);
     let value = match kind {
-        Kind::Text(_) | Kind::Series if !equals => return Err(WhereError::Order { field }),
-        Kind::Text(_) | Kind::Series => Value::Pattern(value.into()),
-        // The beginning of a date is all that began then.
-        Kind::Started if equals => Value::Pattern(format!("{value}*")),
+        Kind::Text(_) | Kind::Word(..) | Kind::Series if !equals => {
+            return Err(WhereError::Order { field });
+        }
+        Kind::Word(known, _) if !known.iter().any(|word| matches(value, word)) => {
+            return Err(WhereError::NoSuch { field, value: value.into(), known });
+        }
+        Kind::Text(_) | Kind::Word(..) | Kind::Series => Value::Pattern(value.into()),
+        Kind::Started if equals => Value::Pattern(beginning(value)?),
         Kind::Started => Value::Moment(moment(value)?),
         Kind::Time(_) => {
             let time = value.parse::<Nanos>();
@@ -179,6 +209,25 @@ fn condition(word: &str) -> Result<Condition, WhereError> {
         }
     };
     Ok(Condition { field: number, operator, value })
+}
+
+/// The pattern of all that began with this beginning of a date, UTC, in which * and ? may stand.
+fn beginning(text: &str) -> Result<String, WhereError> {
+    // What is left open may be so: a day may begin with 0 and with 3.
+    const OPEN: [&str; 2] = ["2000-10-10T00:00:00.000000", "2000-01-01T00:00:00.000000"];
+    let start = text.trim_end_matches('Z');
+    let fixed = start.split('*').next().unwrap_or_default();
+    let is_possible = |open: &str| {
+        let rest = open.chars().skip(fixed.chars().count());
+        let typed = fixed.chars().zip(open.chars().chain(iter::repeat('0')));
+        let typed = typed.map(|(typed, open)| if typed == '?' { open } else { typed });
+        let whole: String = typed.chain(rest).chain(['Z']).collect();
+        whole.parse::<Timestamp>().is_ok()
+    };
+    match OPEN.into_iter().any(is_possible) {
+        true => Ok(format!("{start}*")),
+        false => Err(WhereError::Date(text.into())),
+    }
 }
 
 /// A date is its beginning, UTC.
@@ -232,7 +281,9 @@ impl Where {
     ) -> impl Iterator<Item = &'a SeriesEntry> {
         let is_meant = |condition: &Condition, series: &SeriesEntry| match &condition.value {
             Value::Pattern(pattern) if condition.kind_is_series() => {
-                matches(pattern, &series.name) == (condition.operator == Operator::Is)
+                let name = &series.name;
+                let is_it = matches(pattern, name) || matches(pattern, &shown_name(name));
+                is_it == (condition.operator == Operator::Is)
             }
             _ => true,
         };
@@ -254,6 +305,7 @@ impl Where {
             (Kind::Text(values), Value::Pattern(pattern)) => {
                 values(run).iter().any(|value| matches(pattern, value)) == is
             }
+            (Kind::Word(_, value), Value::Pattern(pattern)) => matches(pattern, value(run)) == is,
             (Kind::Series, _) => self.chosen(run).next().is_some(),
             (Kind::Started, Value::Pattern(pattern)) => {
                 matches(pattern, &run.entry.started_at) == is
@@ -355,6 +407,7 @@ mod tests {
             "kernel=6.12* load=hackbench",
             "machine=vm host=v? probe=timer policy=fifo* cpus=0-1",
             "name=nightly id=2026* status=complete verdict=valid",
+            "started=2026-1 started=202?-10-0* started=2026-10-01T03:00Z verdict=val*",
             "started=2026-10 started>2026-10-01 started<2026-10-01T03:00:01Z",
             "p99=120us p99>119us p99<=120us max=150us duration>=1m",
             "plan=plan-x cell=hack*",
@@ -393,6 +446,12 @@ mod tests {
             ("kernel>6", "kernel is a text: use = or !="),
             ("p99>100", "p99: 100 has no unit; write 100us"),
             ("started>soon", "\"soon\" is no date; write 2026-10-01"),
+            ("started=2026-13", "started: \"2026-13\" is no date"),
+            ("started=2026-02-3", "is no date"),
+            ("started!=soon", "is no date"),
+            ("verdict=broken", "verdict: no run can have \"broken\"; there are valid, weakened"),
+            ("status!=nonsense", "there are running, complete, interrupted, stopped_over, crashed"),
+            ("status>complete", "status is a text"),
             ("kernel=", "nothing behind its operator"),
         ] {
             let error = question.parse::<Where>().unwrap_err().to_string();

@@ -123,7 +123,7 @@ fn what_a_format_cannot_have_is_refused_with_what_can() {
         said.err
     };
     let said = refused(&["export", "r", "--to", "parquet"]);
-    assert!(said.contains("--to parquet needs a file"), "{said}");
+    assert!(said.contains("--to parquet is no text: name a file for it"), "{said}");
     let said = refused(&["export", "r", "--to", "hgrm", "--series", "cpu9"]);
     assert!(said.contains("no such series; there are cpu0"), "{said}");
     let said = refused(&["export", "r", "--to", "json", "--series", "cpu0"]);

@@ -71,6 +71,7 @@ mod page_causes;
 mod pingpong;
 mod plan;
 mod profile;
+mod questions;
 mod quota;
 mod receive;
 mod record;

@@ -8,7 +8,6 @@ use crate::{
         collect,
         deadline::SeriesDeadline,
         gate::GateResult,
-        intervals::RunLog,
         page::InterruptRow,
         terminal::{self, Asked},
     },
@@ -42,8 +41,7 @@ impl ResultFlags {
                 let moved = if self.interrupts { interrupts(held) } else { Vec::new() };
                 let deadlines = self.deadlines(document, held)?.unwrap_or_default();
                 let asked = Asked { interrupts: &moved, deadlines: &deadlines, ..Asked::default() };
-                let shown = with_unsteadiness(document, held);
-                output::put(&terminal::show(&shown, place, asked, output::width()))?;
+                output::put(&terminal::show(document, place, asked, output::width()))?;
             }
         }
         if !self.json {
@@ -71,14 +69,6 @@ fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
     // The commands that read the run report damage to its files.
     let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
     Run::open(&held.path()).map(read).unwrap_or_default()
-}
-
-/// The record with the caveats of a run that did not stay the same, as `tardy show` finds them.
-fn with_unsteadiness(document: &Document, held: &RunDirectory) -> Document {
-    let run = Run::of(held.path(), document.clone());
-    let log = RunLog::read(&run);
-    // The commands that read the run report damage to its log.
-    run.record_with(log.map_or_else(|_| Vec::new(), |log| log.blocks().caveats(document)))
 }
 
 #[cfg(test)]

@@ -7,10 +7,17 @@ use serde_json::{Map, Value};
 use crate::{
     analysis::trend::{TrendKey, TrendRun},
     report::words,
-    run::{RunEntry, TraceMode},
+    run::{RunEntry, Status, TraceMode},
     store::{ListedRun, Where},
     units::span,
 };
+
+/// What an imported run has among its parameters that is of one file alone.
+const OF_ONE_FILE: [&str; 3] = ["file", "date", "reportid"];
+
+/// Options of other programs that name a file that they write, which has another name each night.
+const OUTPUT_OPTIONS: [&str; 7] =
+    ["--json", "--histfile", "--fifo", "--full-log", "--output", "--log", "--trace-output"];
 
 /// The series of runs, by what must be equal.
 pub(super) fn rows<'a>(
@@ -102,15 +109,45 @@ const fn tracing(mode: TraceMode) -> &'static str {
     }
 }
 
-/// Those of the probe, as in its record.
+/// Those of the probe, as in its record; of an imported run without the names of files.
 fn parameters(run: &RunEntry) -> Map<String, Value> {
-    match serde_json::to_value(&run.probe) {
-        Ok(Value::Object(mut probe)) => match probe.remove("parameters") {
-            Some(Value::Object(parameters)) => parameters,
-            _ => Map::new(),
-        },
-        _ => Map::new(),
+    let Ok(Value::Object(mut probe)) = serde_json::to_value(&run.probe) else {
+        return Map::new();
+    };
+    let Some(Value::Object(mut parameters)) = probe.remove("parameters") else {
+        return Map::new();
+    };
+    if run.status == Status::Imported {
+        parameters.retain(|name, _| !OF_ONE_FILE.contains(&name.as_str()));
+        if let Some(Value::String(command)) = parameters.get_mut("command") {
+            *command = without_outputs(command);
+        }
     }
+    parameters
+}
+
+/// A command line without the files that it writes: `--json=FILE`, `--json FILE` and `> FILE`.
+fn without_outputs(command: &str) -> String {
+    let mut words = command.split_whitespace().peekable();
+    let mut kept: Vec<&str> = Vec::new();
+    while let Some(word) = words.next() {
+        let (name, value) =
+            word.split_once('=').map_or((word, None), |(name, own)| (name, Some(own)));
+        let redirected = word.trim_start_matches(['1', '2', '&']).strip_prefix('>');
+        let has_value = match redirected {
+            Some(file) => !file.trim_start_matches('>').is_empty(),
+            None if OUTPUT_OPTIONS.contains(&name) => value.is_some(),
+            None => {
+                kept.push(word);
+                continue;
+            }
+        };
+        // The word behind it is the file, unless it is an option.
+        if !has_value && words.peek().is_some_and(|next| !next.starts_with('-')) {
+            words.next();
+        }
+    }
+    kept.join(" ")
 }
 
 /// `interval_ns` is the interval.
@@ -177,6 +214,23 @@ mod tests {
             let other = key(&run(|record| *record.pointer_mut(place).unwrap() = value.clone()));
             assert_ne!(whole, other, "{place}");
         }
+    }
+
+    #[test]
+    fn imported_runs_of_one_measurement_are_one_row_whatever_their_files_are_called() {
+        let night = |file: &str, command: &str| {
+            key(&run(|record| {
+                record["status"] = json!("imported");
+                record["probe"] = json!({"name": "cyclictest", "parameters":
+                    {"interval_ns": 1_000, "file": file, "command": command}});
+            }))
+        };
+        let first = night("01.json", "cyclictest -p 90 --json=01.json -D 60");
+        assert_eq!(first, night("02.json", "cyclictest -p 90 --json=02.json -D 60"));
+        assert_eq!(first, night("3", "cyclictest -p 90 -D 60 --json /tmp/3 --histfile 3.hist"));
+        assert_eq!(first, night("4", "cyclictest -p 90 -D 60 > 4.txt 2>4.err"));
+        assert_ne!(first, night("01.json", "cyclictest -p 80 --json=01.json -D 60"));
+        assert_eq!(without_outputs("oslat --json -c 1"), "oslat -c 1");
     }
 
     #[test]

@@ -7,11 +7,11 @@ use super::{
     counted::{CountedRun, recorded},
     parquet::Output,
 };
-use crate::run::{Run, files, names};
+use crate::run::{Run, files, hlog::SAMPLES_OF, names, series_name::is_called};
 
 /// The series together, or one of them.
 pub(super) fn write(run: &CountedRun, series: Option<&str>) -> io::Result<Vec<u8>> {
-    let wanted = |name: &str| series.is_none_or(|wanted| wanted == name);
+    let wanted = |name: &str| series.is_none_or(|wanted| is_called(wanted, name));
     let all = run.document.series.iter().enumerate();
     let own: Vec<usize> = all
         .filter(|(_, own)| wanted(&own.name) && (series.is_some() || !own.is_stage()))
@@ -47,19 +47,41 @@ pub(super) fn write(run: &CountedRun, series: Option<&str>) -> io::Result<Vec<u8
     Ok(out.into_bytes())
 }
 
-/// The log of a run, which is an HdrHistogram log as it is.
+/// The log of a run, which is an HdrHistogram log as it is, behind a comment that says what its
+/// values are.
 pub(super) fn copy_log(run: &Run, mut out: &mut dyn Output) -> io::Result<()> {
+    if let Some(probe) = run.document.probe.info() {
+        let interval = run.document.probe.interval_ns();
+        let interval = interval.map(|ns| format!(" interval_ns={ns}")).unwrap_or_default();
+        writeln!(out, "#[{SAMPLES_OF}{}{interval}]", probe.name)?;
+    }
     let mut log = BufReader::new(files::open(&run.path.join(names::SERIES))?);
     io::copy(&mut log, &mut out).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::exchange::{
         export::counted::tests::{measured, text},
         import,
     };
+
+    #[test]
+    fn a_log_comes_back_as_what_it_is_of() {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        let run = Run::open(&place).unwrap();
+        let mut log = Vec::new();
+        copy_log(&run, &mut log).unwrap();
+        let log = String::from_utf8(log).unwrap();
+        assert!(log.starts_with("#[Samples of tardy: timer interval_ns="), "{log:.100}");
+        let sheet = import::tests::text(&log).unwrap();
+        let own = &run.document.series[0];
+        let in_histogram = own.count - own.early - own.above;
+        assert_eq!(import::tests::series(&sheet)[0].1, in_histogram);
+    }
 
     #[test]
     fn what_is_exported_is_imported_with_the_same_counts() {

@@ -51,7 +51,9 @@ pub(crate) enum ExportWriter {
     CountsFile(fn(CountedRuns<'_>, &mut dyn Output) -> io::Result<()>),
     /// The histograms of runs merged, as text; those of a machine follow each other.
     Merged(fn(CountedRuns<'_>) -> io::Result<Vec<u8>>),
-    /// The single samples of one run, which may be any number: they go to a file alone.
+    /// The single samples of one run, which may be any number, as text.
+    Samples(fn(&Run, &mut dyn Output) -> io::Result<()>),
+    /// The same, as no text: they go to a file alone.
     SamplesFile(fn(&Run, &mut dyn Output) -> io::Result<()>),
     /// What happened when around the late samples of one run, as text.
     Timeline(TimelineWriter),
@@ -82,7 +84,7 @@ pub(crate) const FORMATS: [ExportFormat; 20] = [
     },
     ExportFormat { name: "hgrm", write: ExportWriter::SeriesCounts(hgrm::write) },
     ExportFormat { name: "hlog", write: ExportWriter::Copied(hgrm::copy_log) },
-    ExportFormat { name: "csv", write: ExportWriter::SamplesFile(tables::write_samples) },
+    ExportFormat { name: "csv", write: ExportWriter::Samples(tables::write_samples) },
     ExportFormat { name: "histogram-csv", write: ExportWriter::Counts(tables::write_histograms) },
     ExportFormat { name: "json", write: ExportWriter::Counts(tables::write_json) },
     ExportFormat { name: "parquet", write: ExportWriter::SamplesFile(parquet::write_samples) },

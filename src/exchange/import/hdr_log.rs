@@ -18,7 +18,10 @@ use super::{
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
-use crate::{plain::cut, run::ImportCaveat};
+use crate::{
+    plain::cut,
+    run::{ImportCaveat, hlog::SAMPLES_OF, probes::ProbeInfo},
+};
 
 /// Times that are larger are since the epoch, s: ten years.
 const SINCE_EPOCH_S: f64 = 3.2e8;
@@ -85,6 +88,14 @@ impl Times {
         };
         self.start_s = seconds("[StartTime:").or(self.start_s);
         self.base_s = seconds("[BaseTime:").or(self.base_s);
+        if let Some((_, samples)) = comment.split_once(SAMPLES_OF) {
+            let mut words = samples.trim_end().trim_end_matches(']').split_whitespace();
+            sheet.same_as = words.next().and_then(ProbeInfo::find).map(|probe| probe.name);
+            let interval = words.find_map(|word| word.strip_prefix("interval_ns="));
+            if let Some(ns) = interval.and_then(|ns| ns.parse::<i64>().ok()) {
+                sheet.parameter("interval_ns", ns);
+            }
+        }
         if let Some((_, made)) = comment.split_once("[Logged with ") {
             let made = made.trim_end().trim_end_matches(']');
             let (program, version) = made.split_once(' ').unwrap_or((made, ""));
@@ -191,6 +202,20 @@ mod tests {
         let max = series(&sheet)[0].3;
         assert!((2_769_000 - max).abs() < 2_769 * 2, "{max}");
         assert!(!caveats(&sheet).contains("unit_assumed"), "its program is known to write ns");
+    }
+
+    #[test]
+    fn a_log_that_tardy_exported_says_what_it_is_of_and_no_other_probe_is_believed() {
+        let of = |probe: &str| {
+            let log = LOG.replace("jHiccup version 2.0.7-SNAPSHOT", "tardy 0.2.0");
+            let sheet = text(&format!("#[Samples of tardy: {probe}]\n{log}")).unwrap();
+            assert_eq!((sheet.program.as_str(), sheet.version.as_str()), ("tardy", "0.2.0"));
+            (sheet.same_as, sheet.parameters.get("interval_ns").and_then(serde_json::Value::as_i64))
+        };
+        assert_eq!(of("timer interval_ns=250000"), (Some("timer"), Some(250_000)));
+        assert_eq!(of("pingpong"), (Some("pingpong"), None));
+        assert_eq!(of("nonsense interval_ns=x"), (None, None));
+        assert_eq!(of(""), (None, None));
     }
 
     #[test]

@@ -7,11 +7,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{sampled, sheet::Sheet};
-use crate::run::{
-    CaveatKind, Document, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin, OtherProbe,
-    ProbeRecord, Provenance, RunParameters, RunWriter, SCHEMA_VERSION, SetupRecord, Status,
-    TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure, hlog::IntervalSpan, names,
-    probes::SAME_AS, summary::summarize,
+use crate::{
+    report::steadiness::found_in_log,
+    run::{
+        CaveatKind, Document, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin, OtherProbe,
+        ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION, SetupRecord,
+        Status, TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure, hlog::IntervalSpan,
+        names, probes::SAME_AS, summary::summarize,
+    },
 };
 
 /// What a run is called and where it goes.
@@ -38,6 +41,8 @@ pub(crate) fn make(sheet: &Sheet, run: ImportedRun<'_>) -> Result<Document> {
         writer.directory().discard();
         return Err(error).with_context(|| format!("{} cannot be written", run.place.display()));
     }
+    let run = Run::of(writer.directory().path(), document);
+    let document = run.record_with(found_in_log(&run));
     writer.finish(&document).context("the record cannot be written")?;
     Ok(document)
 }

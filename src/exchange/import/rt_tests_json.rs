@@ -26,8 +26,15 @@ use super::{
 };
 use crate::{
     plain::cut,
-    run::{ImportCaveat, facts::Preemption},
+    run::{
+        ImportCaveat,
+        facts::Preemption,
+        probes::{DEFAULT_PROBE, ProbeInfo},
+    },
 };
+
+/// As `tardy export` names itself in the command line.
+const TARDY: &str = "tardy";
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -98,7 +105,8 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     let words: Vec<&str> = envelope.command.split_whitespace().collect();
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     let program = if program.is_empty() { "rt-tests" } else { program };
-    let mut sheet = Sheet::new(&cut(program, 40), same_as(program));
+    let same_as = if program == TARDY { probe_of(&words) } else { same_as(program) };
+    let mut sheet = Sheet::new(&cut(program, 40), same_as);
     // The resolution is that of its numbers.
     let stated = Some(envelope.unit(&words));
     let unit = options.unit_beside(stated).map_err(ImportError::new)?;
@@ -119,11 +127,18 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 /// The probe of tardy that measures the same: wake-ups by a timer, and gaps of a busy thread.
 fn same_as(program: &str) -> Option<&'static str> {
     match program {
-        // And what `tardy export` and `tardy cyclictest` write.
-        "cyclictest" | "tardy" => Some("timer"),
+        "cyclictest" => Some("timer"),
         "oslat" => Some("noise"),
         _ => None,
     }
+}
+
+/// The probe of a command line of tardy: what follows `run`; nothing where it measured nothing.
+fn probe_of(words: &[&str]) -> Option<&'static str> {
+    let mut words = words.iter().skip_while(|word| **word != "run");
+    words.next()?;
+    let named = words.next().and_then(|word| ProbeInfo::find(word));
+    Some(named.unwrap_or(DEFAULT_PROBE).name)
 }
 
 /// `-i 200` or `--interval=200` of cyclictest, us.
@@ -153,7 +168,10 @@ impl Envelope {
 
     fn facts(&self, sheet: &mut Sheet) {
         sheet.command = self.command.clone();
-        sheet.version = self.version.clone();
+        // The version is cyclictest's, whose keys they are.
+        if sheet.program != TARDY {
+            sheet.version = self.version.clone();
+        }
         let info = &self.sysinfo;
         let facts = &mut sheet.facts;
         facts.hostname = info.nodename.clone();

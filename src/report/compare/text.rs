@@ -116,7 +116,7 @@ fn in_order<'a>(rows: &[&'a ComparedFigureRow]) -> Vec<&'a ComparedFigureRow> {
 
 fn heading(rows: &[&ComparedFigureRow]) -> String {
     let series = rows.first().and_then(|row| row.series.as_deref());
-    format!("us, {}", series.map_or("all series", sample_name::series))
+    format!("us, {}", series.map_or("all series".into(), sample_name::series))
 }
 
 /// With a verdict for each figure that has one.
@@ -207,7 +207,7 @@ fn by_series(one: &SideComparison, series: &[Option<&str>], rows: &[&ComparedFig
                 format!("{}{verdict}", ratio(row.ratio))
             })
         };
-        let mut cells = vec![sample_name::series(name).to_owned()];
+        let mut cells = vec![sample_name::series(name).into_owned()];
         cells.extend(columns.iter().map(cell));
         table.row(cells);
     }
@@ -280,7 +280,7 @@ fn push_shift(out: &mut String, one: &SideComparison) {
         let points: Vec<ShiftPoint> =
             one.shift.iter().filter(|point| point.series == *own).cloned().collect();
         let Some(first) = points.first() else { continue };
-        let of = own.as_deref().map_or("all series", sample_name::series);
+        let of = own.as_deref().map_or("all series".into(), sample_name::series);
         out.push_str(&format!(
             "\n{DIM}B/A by percentile, {of}; [--o--]: 95 % of each by itself, by {}{DIM:#}\n",
             first.basis.meaning()

@@ -79,7 +79,7 @@ fn count_periods(run: &mut PageRun) {
 /// Leaves the named series alone.
 fn select(page: &mut Page, options: &PlotOptions) -> Result<(), PlotError> {
     let is_called =
-        |own: &str, wanted: &String| own == wanted || sample_name::series(own) == wanted;
+        |own: &str, wanted: &String| own == wanted || sample_name::series(own) == *wanted;
     for wanted in &options.series {
         let mut all = page.runs.iter().flat_map(|run| &run.series);
         if !all.any(|series| is_called(&series.name, wanted)) {
@@ -101,7 +101,7 @@ fn select(page: &mut Page, options: &PlotOptions) -> Result<(), PlotError> {
 /// The first few names that there are.
 fn known(page: &Page) -> String {
     const SHOWN: usize = 8;
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<Cow<'_, str>> = Vec::new();
     for series in page.runs.iter().flat_map(|run| &run.series) {
         let name = sample_name::series(&series.name);
         if !names.contains(&name) {

@@ -100,7 +100,7 @@ fn lines<'a>(page: &'a Page, options: &PlotOptions) -> Vec<Line<'a>> {
             Some(own) => options
                 .series
                 .iter()
-                .any(|wanted| wanted == own || sample_name::series(own) == wanted),
+                .any(|wanted| wanted == own || sample_name::series(own) == *wanted),
         };
         let line = |series: Option<&'a str>| Line {
             run: one.b.first().map_or(1, |run| *run as usize),
@@ -132,7 +132,7 @@ fn legend(page: &Page, lines: &[Line<'_>], styles: &LineStyles) -> Vec<Entry> {
     let entry = |line: &Line<'_>| {
         let (colour, dash) = style(line, styles);
         let name = page.runs.get(line.run).map_or("", |run| run.record.name.as_str());
-        let series = line.series.map_or("all series", sample_name::series);
+        let series = line.series.map_or("all series".into(), sample_name::series);
         Entry { mark: Mark::Line(dash), colour, words: format!("{name}, {series}") }
     };
     lines.iter().map(entry).collect()

@@ -15,8 +15,8 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64, 
         false => "deadline".to_owned(),
     };
     let name = |own: &SeriesDeadline| match is_same {
-        true => sample_name::series(&own.series).to_owned(),
-        false => format!("{} {}", own.series, Nanos(own.deadline_ns).typed()),
+        true => sample_name::series(&own.series).into_owned(),
+        false => format!("{} {}", sample_name::series(&own.series), Nanos(own.deadline_ns).typed()),
     };
     let mut table =
         Table::new(1, &[&heading, "periods", "missed", "met", "95 %", "in a row", "most in"]);

@@ -29,7 +29,7 @@ pub(super) fn push(out: &mut String, known: &RunIntervals, width: Option<usize>)
     headings.extend(PERCENTILE_HEADINGS);
     let mut table = Table::new(1, &headings);
     for series in &known.series {
-        let mut row = vec![sample_name::series(&series.name).to_owned()];
+        let mut row = vec![sample_name::series(&series.name).into_owned()];
         let of = |name: &str| series.percentiles.iter().find(|own| own.percentile == name);
         row.extend(PERCENTILES.map(|(name, _)| of(name).map_or_else(|| "-".into(), interval)));
         table.row(row);
@@ -90,8 +90,9 @@ fn groups(known: &RunIntervals) -> Option<String> {
     let effective =
         if effective < 9.95 { format!("{effective:.1}") } else { count(effective as u64) };
     Some(format!(
-        "late samples come in groups: on {series} the {} beyond p{percent} say as much as \
+        "late samples come in groups: on {} the {} beyond p{percent} say as much as \
          {effective} independent ones",
+        sample_name::series(&series),
         count(beyond.round() as u64),
     ))
 }
@@ -118,7 +119,8 @@ mod tests {
     }
 
     fn text(percentiles: Vec<NamedInterval>, block_s: f64) -> Vec<String> {
-        let series = vec![SeriesIntervals { name: "cpu0".into(), percentiles }];
+        let series =
+            vec![SeriesIntervals { name: "cpu0".into(), percentiles, is_unordered: false }];
         let known = RunIntervals {
             confidence: 0.95,
             block_s,

@@ -65,7 +65,7 @@ fn flows(messages: &MessageRecord, sample_name: SampleName) -> Table {
     // What cannot happen to a ping-pong is shown only if it did.
     let if_any = move |n: u64| (sample_name != SampleName::RoundTrip || n > 0).then(|| count(n));
     let columns: [Column<'_, FlowRecord>; 10] = [
-        ("messages".into(), Box::new(|flow| Some(sample_name::series(&flow.series).to_owned()))),
+        ("messages".into(), Box::new(|flow| Some(sample_name::series(&flow.series).into_owned()))),
         ("sent".into(), Box::new(|flow| Some(count(flow.sent)))),
         (arrived.into(), Box::new(|flow| Some(count(flow.received)))),
         ("lost".into(), Box::new(|flow| Some(count(flow.lost)))),

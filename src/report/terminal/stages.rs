@@ -41,12 +41,12 @@ pub(super) fn push(out: &mut String, document: &Document, width: Option<usize>) 
         let mut name = sample_name::series(&total.name);
         for stage in stages.get(total.name.as_str()).into_iter().flatten() {
             table.row(row(
-                std::mem::take(&mut name),
+                &std::mem::take(&mut name),
                 stage.stage.as_deref().unwrap_or_default(),
                 stage,
             ));
         }
-        table.row(row(name, "total", total));
+        table.row(row(&name, "total", total));
     }
     out.push('\n');
     push_table(out, &table, &LEAST, width);

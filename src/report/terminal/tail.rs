@@ -69,7 +69,7 @@ pub(super) fn push_how_long(out: &mut String, found: &[StatementCost]) {
 
 /// `41.2 (38.0..47.9)`, marked where it is an extrapolation.
 fn row(series: &SeriesTail) -> Vec<String> {
-    let mut row = vec![sample_name::series(&series.name).to_owned()];
+    let mut row = vec![sample_name::series(&series.name).into_owned()];
     let levels = || series.model.iter().flat_map(|model| &model.levels);
     row.extend(TIMES_S.map(|time| {
         levels().find(|level| level.period_s == time).map_or_else(|| "-".into(), cell)

@@ -27,7 +27,7 @@ use crate::{
         sample_name::SampleName,
     },
     run::{
-        CaveatKind, Document, Run, TraceMode, names,
+        CaveatKind, Document, Run, Status, TraceMode, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
         without_host::WithoutHost,
@@ -113,6 +113,19 @@ pub enum NotTraced {
         /// `wake-ups`, `round trips`.
         what: &'static str,
     },
+    /// Another program measured it, and its file says nothing of causes.
+    #[error(
+        "{run} was imported from {program}, and its file has no causes, so nothing shows why its \
+         {what} were late; `tardy run --trace peaks` measures with them"
+    )]
+    Imported {
+        /// The run's name.
+        run: String,
+        /// `wake-ups`, `round trips`.
+        what: &'static str,
+        /// Who wrote the file.
+        program: String,
+    },
     /// It could not be traced.
     #[error("the {what} of {run} were not traced, so nothing shows why they were late: {why}")]
     Lacking {
@@ -196,6 +209,10 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     let run = document.name.clone();
     let sample_name = SampleName::of(document);
     let what = sample_name.many();
+    if document.status == Status::Imported {
+        let program = document.provenance.program.clone();
+        return Err(NotTraced::Imported { run, what, program });
+    }
     if document.trace.found == TraceMode::Stages {
         return Err(NotTraced::StagesOnly { run, what });
     }

@@ -18,6 +18,7 @@ use crate::{
             responses::sentence,
             words::{percent, phrase},
         },
+        sample_name,
         table::{Table, us},
         without_host,
     },
@@ -222,7 +223,7 @@ fn stages(sheet: &mut TerminalText, document: &Document) {
     totals.truncate(MOST_SERIES);
     totals.sort_by_key(|series| series.cpu);
     let mut headings = vec!["us: median / p99".to_owned()];
-    headings.extend(totals.iter().map(|series| cut(&series.name, 12)));
+    headings.extend(totals.iter().map(|series| shown(&series.name)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
     let row = |stage: &str| {
         let cells = totals.iter().map(|total| of.get(&(&*total.name, stage)).copied());
@@ -285,9 +286,13 @@ fn periodic(sheet: &mut TerminalText, why: &WhyReport) {
     }
 }
 
+fn shown(name: &str) -> String {
+    cut(&sample_name::series(name), 12)
+}
+
 /// The first names of a list.
 fn few(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(6).map(|name| cut(name, 12)).collect();
+    let shown: Vec<String> = names.iter().take(6).map(|name| shown(name)).collect();
     let more = names.len().saturating_sub(shown.len());
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
@@ -300,7 +305,7 @@ fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
     }
     let columns = matrix.series.len().min(MOST_COLUMNS);
     let mut headings = vec!["who went first: times / ms".to_owned(), "all".to_owned()];
-    headings.extend(matrix.series.iter().take(columns).map(|series| cut(series, 12)));
+    headings.extend(matrix.series.iter().take(columns).map(|series| shown(series)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
     for row in matrix.rows.iter().take(MOST_TASKS) {
         let all = row.all();

@@ -12,6 +12,7 @@ use crate::{
     plain::cut,
     report::{
         causes::words::{figure, head as label},
+        sample_name,
         table::{Table, us},
         words::beyond_tracepoint,
     },
@@ -83,7 +84,7 @@ fn list(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
         let (cause, share) = main_cause(peak);
         table.row(vec![
             cut(&cause, 40),
-            cut(&peak.series, 20),
+            cut(&sample_name::series(&peak.series), 20),
             moment(peak, document),
             us(Some(peak.latency_ns)),
             figure(share),
@@ -97,11 +98,19 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
     let what = match SampleName::of(document) {
         SampleName::RoundTrip => format!("round trip of {}", Nanos(peak.latency_ns)),
         SampleName::Gap => {
-            format!("gap of {} on {}", Nanos(peak.latency_ns), cut(&peak.series, 20))
+            format!(
+                "gap of {} on {}",
+                Nanos(peak.latency_ns),
+                cut(&sample_name::series(&peak.series), 20)
+            )
         }
         _ => {
             let tid = peak.tid.map_or_else(String::new, |tid| format!(", thread {tid}"));
-            format!("{} late on {}{tid}", Nanos(peak.latency_ns), cut(&peak.series, 20))
+            format!(
+                "{} late on {}{tid}",
+                Nanos(peak.latency_ns),
+                cut(&sample_name::series(&peak.series), 20)
+            )
         }
     };
     sheet.line(BOLD, &format!("{rank}. {what}{}", when(peak, document)));

@@ -1,10 +1,19 @@
 //! Caveats about a run that did not stay the same while it was measured, and their texts. They are
-//! found on reading.
+//! found in its log at its end, or on reading where the record is of an earlier version.
 
 use serde::Serialize;
 
 use super::values::list;
-use crate::{run::caveat::Effect, units::Nanos};
+use crate::{
+    run::{caveat::Effect, series_name::shown_name},
+    units::Nanos,
+};
+
+/// The code of [`SteadinessCaveat::LevelChanged`].
+pub const LEVEL_CHANGED: &str = "level_changed";
+
+/// The code of [`SteadinessCaveat::LatePeriodically`].
+pub const LATE_PERIODICALLY: &str = "late_periodically";
 
 /// So many series are named in a text; the values have all.
 const NAMED: usize = 3;
@@ -64,7 +73,8 @@ pub struct SeriesPeriod {
 impl LevelChange {
     /// "on cpu0 the maximum of an interval rose from 20.0 us to 31.0 us at 40.0 s"
     fn text(&self) -> String {
-        let Self { series, of, before_ns, after_ns, .. } = self;
+        let Self { of, before_ns, after_ns, .. } = self;
+        let series = shown_name(&self.series);
         let moved = if after_ns > before_ns { "rose" } else { "fell" };
         let s = |ns: i64| format!("{:.1} s", ns as f64 / 1e9);
         let when = match self.kind {
@@ -83,7 +93,7 @@ impl LevelChange {
 impl SeriesPeriod {
     /// "every 1.00 s on cpu0"
     fn text(&self) -> String {
-        format!("every {} on {}", Nanos(self.period_ns), self.series)
+        format!("every {} on {}", Nanos(self.period_ns), shown_name(&self.series))
     }
 }
 
@@ -93,7 +103,7 @@ impl SteadinessCaveat {
         use Effect::{Informs, Weakens};
         match self {
             Self::LevelChanged { changes } => (
-                "level_changed",
+                LEVEL_CHANGED,
                 Weakens,
                 format!(
                     "The run did not stay the same, so its percentiles are those of a mixture: \
@@ -104,7 +114,7 @@ impl SteadinessCaveat {
                  or a steadier load.",
             ),
             Self::LatePeriodically { periods } => (
-                "late_periodically",
+                LATE_PERIODICALLY,
                 Informs,
                 format!(
                     "High latencies come regularly: {}.",

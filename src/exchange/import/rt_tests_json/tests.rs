@@ -47,6 +47,20 @@ fn what_overflowed_without_a_word_is_found_by_the_cycles() {
 }
 
 #[test]
+fn an_export_of_tardy_is_of_its_probe_and_not_of_the_version_of_cyclictest() {
+    let of = |command: &str| {
+        let file = cyclictest().replacen("cyclictest -q -t2", command, 1);
+        let sheet = text(&file).unwrap();
+        assert_eq!((sheet.program.as_str(), sheet.version.as_str()), ("tardy", ""));
+        sheet.same_as
+    };
+    assert_eq!(of("tardy --store x run timer"), Some("timer"));
+    assert_eq!(of("/usr/bin/tardy run --load hackbench"), Some("timer"));
+    assert_eq!(of("tardy run pingpong"), Some("pingpong"));
+    assert_eq!(of("tardy import x.json"), None);
+}
+
+#[test]
 fn nanoseconds_are_known_by_the_resolution_or_the_command() {
     let resolution = cyclictest().replace("\"resolution_in_ns\": 0", "\"resolution_in_ns\": 1");
     let command = cyclictest().replace("-q -t2", "-N -t2");
