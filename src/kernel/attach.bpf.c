@@ -101,6 +101,7 @@ static __always_inline void end_wakeup(struct tardy_attach_thread *thread, u64 n
     thread->switched_ns = now_ns;
     thread->due_ns = hard_ns;
     thread->due_soft_ns = thread->soft_ns;
+    thread->due_armed_ns = thread->armed_ns;
     thread->relative = (thread->relative & ~TARDY_ATTACH_DUE_FOR)
                        | (thread->relative & TARDY_ATTACH_SLEPT_FOR ? TARDY_ATTACH_DUE_FOR : 0);
     thread->run_ns = 0;

@@ -52,6 +52,8 @@ enum tardy_attach_wait {
 #define TARDY_ATTACH_SLEEPS_FOR 1
 #define TARDY_ATTACH_SLEPT_FOR 2
 #define TARDY_ATTACH_DUE_FOR 4
+/* It had another period before, for so long that the counts of that stay. */
+#define TARDY_ATTACH_CHANGED 8
 
 /* Which threads are attached. */
 enum tardy_attach_mode {
@@ -163,6 +165,10 @@ struct tardy_attach_thread {
     unsigned long long asides_now; /* of them those since the last programmed expiry */
     unsigned long long overdue_ns; /* the last expiry that was over when it slept until that */
     unsigned long long sleep_until_ns; /* soft expiry of the timer of its last sleep, in its clock */
+    unsigned long long due_armed_ns; /* when the timer of the last wake-up was armed; 0: not known */
+    /* Of the candidate: its hits, and the sum of the times from an expiry to the next arming. */
+    unsigned long long era_hits;
+    unsigned long long era_armed_ns;
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
 

@@ -16,6 +16,8 @@
 #define MOST_VOTES 64
 /* What an expiry a period after the one before weighs; or one that fits no period. */
 #define FULL_VOTE 8
+/* Who has had a period for so many expiries had it, whatever comes next. */
+#define LONG_HITS 64
 /* A candidate may be so many periods. */
 #define MOST_PARTS 16
 /*
@@ -39,8 +41,44 @@ static __always_inline int is_multiple(u64 whole_ns, u64 part_ns, u64 times)
 }
 
 /*
- * A candidate that is a few times this gap is no period, but the gap is: expiries before were missed,
- * as those of a thread are that is often late.
+ * How long after the last expiry the timer of this one was armed. Where that was not seen it is taken
+ * for as late as can be.
+ */
+static __always_inline u64 armed_after(const struct tardy_attach_thread *thread, u64 last_ns)
+{
+    u64 armed_ns = thread->due_armed_ns;
+
+    if (!armed_ns || thread->sight_lost)
+        return thread->due_soft_ns - last_ns;
+    return armed_ns > last_ns ? armed_ns - last_ns : 0;
+}
+
+/* From now on this is its period. What was counted of one that it had for long stays. */
+static __noinline int change_period(struct tardy_attach_thread *thread, u64 period_ns)
+{
+    if (!thread)
+        return 0;
+    thread->period_ns = period_ns;
+    thread->votes = FULL_VOTE;
+    thread->era_hits = 0;
+    thread->era_armed_ns = 0;
+    if (thread->hits >= LONG_HITS) {
+        thread->relative |= TARDY_ATTACH_CHANGED;
+        return 0;
+    }
+    thread->relative &= ~TARDY_ATTACH_CHANGED;
+    thread->hits = 0;
+    thread->misses = 0;
+    thread->missed = 0;
+    thread->unsure = 0;
+    thread->unsure_hits = 0;
+    return 0;
+}
+
+/*
+ * A candidate that is a few times this gap is no period, but the gap is. Where the thread used to arm
+ * its timer only after this gap, expiries before were missed, as those of a thread are that is often
+ * late; else it had that period on purpose.
  */
 static __noinline int divide_period(struct tardy_attach_thread *thread, u64 gap_ns)
 {
@@ -49,28 +87,42 @@ static __noinline int divide_period(struct tardy_attach_thread *thread, u64 gap_
     u64 parts = (thread->period_ns + gap_ns / 2) / gap_ns;
     if (parts < 2 || parts > MOST_PARTS || !is_multiple(thread->period_ns, gap_ns, parts))
         return 0;
+    if (thread->relative & TARDY_ATTACH_CHANGED
+        || thread->era_armed_ns < thread->era_hits * gap_ns) {
+        change_period(thread, gap_ns);
+        return 1;
+    }
     u64 periods = parts * (thread->hits + thread->missed + thread->unsure);
     thread->unsure = parts * (thread->unsure + thread->unsure_hits) - thread->unsure_hits;
     thread->missed = periods - thread->hits - thread->unsure;
-    thread->hits++;
     thread->period_ns = gap_ns;
     thread->votes = FULL_VOTE;
     return 1;
 }
 
 /*
- * So many periods from one expiry to the next. Those in between had none, or, where something that
- * the thread did meanwhile was not seen, perhaps one: these are neither met nor missed.
+ * So many periods from one expiry to the next. Of those in between the ones that were over when it
+ * armed its timer are missed, or, where something that the thread did meanwhile was not seen, perhaps
+ * not: then they are neither. The others it did not want.
  */
-static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 times, u32 is_unsure)
+static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 times, u64 armed_ns,
+                                      u32 is_unsure)
 {
+    u64 between = times - 1, passed = armed_ns / thread->period_ns;
+
     thread->hits++;
+    thread->era_hits++;
+    thread->era_armed_ns += armed_ns;
     if (is_unsure) {
-        thread->unsure += times - 1;
+        thread->unsure += between;
         thread->unsure_hits++;
-    } else {
-        thread->missed += times - 1;
+        return;
     }
+    if (passed > between)
+        passed = between;
+    thread->missed += passed;
+    /* The mean period is over the time in which it wanted to wake up. */
+    thread->first_ns += (between - passed) * thread->period_ns;
 }
 
 /*
@@ -85,6 +137,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
 
     if (thread->due_soft_ns <= last_ns)
         return;
+    u64 armed_ns = armed_after(thread, last_ns);
     thread->last_ns = thread->due_soft_ns;
     thread->sight_lost = 0;
     thread->asides_now = 0;
@@ -95,9 +148,10 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
         s64 off_ns = gap_ns - times * period_ns;
         if (off_ns < 0)
             off_ns = -off_ns;
-        int paused = times > MOST_MISSED && thread->blocked_ns > gap_ns / 2;
+        int paused = times > MOST_MISSED && armed_ns > period_ns
+                     && thread->blocked_ns > gap_ns / 2;
         if (times && !paused && off_ns <= times * slip_of(period_ns)) {
-            count_gap(thread, times, is_unsure);
+            count_gap(thread, times, armed_ns, is_unsure);
             if (times == 1) {
                 thread->votes += FULL_VOTE;
                 if (thread->votes > MOST_VOTES)
@@ -107,7 +161,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             if (is_multiple(gap_ns, period_ns, times))
                 weight = 1;
         } else if (divide_period(thread, gap_ns)) {
-            thread->unsure_hits += is_unsure;
+            count_gap(thread, 1, armed_ns, is_unsure);
             return;
         } else {
             thread->misses++;
@@ -117,14 +171,9 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             return;
         }
     }
-    thread->period_ns = gap_ns;
+    change_period(thread, gap_ns);
     thread->first_ns = last_ns;
-    thread->hits = 1;
-    thread->misses = 0;
-    thread->missed = 0;
-    thread->unsure = 0;
-    thread->unsure_hits = is_unsure;
-    thread->votes = FULL_VOTE;
+    count_gap(thread, 1, armed_ns, is_unsure);
 }
 
 /*

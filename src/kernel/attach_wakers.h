@@ -183,6 +183,9 @@ static __always_inline int set_waker(struct tardy_attach_thread *thread,
         thread->waker = TARDY_ATTACH_BY_TIMER;
         if (!is_sleep && !bpf_map_lookup_elem(&attach_timers, &address))
             return 0;
+        /* That it was armed so was not seen. */
+        if (!is_sleep || timer->soft_ns != thread->sleep_until_ns)
+            thread->armed_ns = 0;
         return set_expiry(thread, timer, is_sleep && thread->relative & TARDY_ATTACH_SLEEPS_FOR);
     }
     if (cpu && cpu->in_call) {

@@ -45,8 +45,8 @@ const OVER_WAITS: usize = UNSURE + 4 + WAITS;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const ASIDES: usize = OVER_TOLD + 1;
 const OVERDUE: usize = ASIDES + 2;
-/// One is for the programs alone.
-const HISTS_AT: usize = OVERDUE + 2;
+/// Four are for the programs alone.
+const HISTS_AT: usize = OVERDUE + 5;
 const HIST_HEAD: usize = 6;
 const HIST: usize = HIST_HEAD + BUCKETS / 2;
 /// All of it.
@@ -133,6 +133,8 @@ pub struct FoundPeriod {
     pub missed: u64,
     /// Periods of which that is not known, as something that the thread did was not seen.
     pub unsure: u64,
+    /// It had another period before: the counts are of both.
+    pub changed: bool,
 }
 
 /// A wake-up that was late, or a cycle that was too long; `struct tardy_attach_late`. Times are
@@ -258,13 +260,16 @@ impl AttachedThread<'_> {
         let span_ns = self.load(LAST).saturating_sub(self.load(FIRST));
         let periods = hits + missed + unsure;
         let misses = self.load(MISSES);
-        let mean_ns = if misses == 0 { span_ns.checked_div(periods) } else { None };
+        let flags = (self.load(VOTES_RELATIVE) >> 32) as u32;
+        let changed = flags & header::TARDY_ATTACH_CHANGED != 0;
+        let mean_ns = if misses == 0 && !changed { span_ns.checked_div(periods) } else { None };
         FoundPeriod {
             period_ns: mean_ns.unwrap_or(self.load(PERIOD)),
             hits,
             misses,
             missed,
             unsure,
+            changed,
         }
     }
 

@@ -39,6 +39,7 @@ pub(super) fn table(document: &Document) -> Option<Table> {
         "IPI",
         "task",
         "period",
+        "missed",
         "slack",
         "preempted",
         "run us",
@@ -153,6 +154,12 @@ pub(super) fn remarks(document: &Document) -> Vec<String> {
             many(asides, "wake-up")
         ));
     }
+    if of_threads(record).any(|row| row.period_changed) {
+        said.push(
+            "changed: it had another period before; missed periods are counted by that of the time"
+                .into(),
+        );
+    }
     let unsure: u64 = of_threads(record).filter_map(|row| row.unsure_periods).sum();
     if unsure > 0 {
         said.push(format!(
@@ -235,7 +242,9 @@ fn cells(row: &AttachedRow) -> Vec<String> {
     };
     let has_timer = row.latency == Some(AttachedLatency::Lateness);
     let period = match row.period_ns {
+        Some(ns) if row.period_changed => format!("{}, changed", Nanos(ns)),
         Some(ns) => Nanos(ns).to_string(),
+        None if row.missed.is_some() => "several".into(),
         None if has_timer => "no period".into(),
         None => "-".into(),
     };
@@ -253,6 +262,7 @@ fn cells(row: &AttachedRow) -> Vec<String> {
         share(row.by_ipi),
         share(row.by_task),
         period,
+        row.missed.map_or_else(|| "-".into(), count),
         row.slack_ns.map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
         count(row.preempted),
         us(row.run.p50),

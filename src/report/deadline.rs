@@ -192,9 +192,10 @@ fn row_of_response<'a>(document: &'a Document, series: &SeriesSummary) -> Option
 /// last cycle is not over, and one of which something was not seen is not counted.
 fn without_a_cycle(document: &Document, series: &SeriesSummary) -> u64 {
     let Some(row) = row_of_response(document, series) else { return 0 };
-    let is_it = |own: &&SeriesSummary| own.name == row.series && own.missed.is_some();
+    let is_it = |own: &&SeriesSummary| own.name == row.series;
     let Some(lateness) = document.series.iter().find(is_it) else { return 0 };
-    let missed = lateness.missed.unwrap_or(0);
+    // Threads of several periods have no view of them, and have missed some all the same.
+    let missed = lateness.missed.or(row.missed).unwrap_or(0);
     let cycles = series.count.saturating_add(row.unmatched).saturating_add(1);
     missed.min(lateness.count.saturating_add(missed).saturating_sub(cycles))
 }

@@ -144,6 +144,10 @@ pub struct AttachedRow {
     /// did was not seen: neither met nor missed. Absent where there is no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure_periods: Option<u64>,
+    /// It had another period before: what it missed is counted by the period of the time, and
+    /// `period_ns` is the last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub period_changed: bool,
     /// How often it lost its CPU while it wanted it.
     pub preempted: u64,
     /// How often something that it did was not seen: a wake-up, or that it had the CPU or left it.

@@ -142,7 +142,13 @@ const policy: Column<Row> = {
   title: 'policy', raw: 'policy', left: true, hint: 'How it is scheduled', value: ({ thread }) => thread.policy ?? null, cell: ({ thread }) => thread.policy ?? '\u2013',
 };
 
+function periodText(thread: AttachedRow): string {
+  if (thread.period_ns !== null) return latency(thread.period_ns) + (thread.period_changed ? ', changed' : '');
+  if (thread.missed !== undefined && thread.missed !== null) return 'several';
+  return thread.by_own_timer > 0 ? 'no period' : '\u2013';
+}
+
 const period: Column<Row> = {
   title: 'period', raw: 'period_ns', hint: 'From one programmed expiry of its timers to the next', value: ({ thread }) => thread.period_ns,
-  cell: ({ thread }) => (thread.period_ns !== null ? latency(thread.period_ns) : thread.by_own_timer > 0 ? 'no period' : '\u2013'),
+  cell: ({ thread }) => periodText(thread),
 };

@@ -40,7 +40,9 @@ fn replay(expiries: &[(u64, Seen)]) -> Vec<AtomicU64> {
         let (woken_ns, ran_ns) = (expiry_ns + 2_000, expiry_ns + 5_000);
         // Of what it does while it runs all is seen, or nothing.
         let arm = if at_ns == 2 || seen[2] { "" } else { "!" };
-        let _ = writeln!(text, "{at_ns} {arm}arm {expiry_ns}");
+        // It works until those that it passes over are over.
+        let armed_ns = if at_ns == 2 { 2 } else { at_ns.max(expiry_ns - MS + 100_000) };
+        let _ = writeln!(text, "{armed_ns} {arm}arm {expiry_ns}");
         if at_ns == 2 {
             let _ = writeln!(text, "3 out");
         }
@@ -197,6 +199,58 @@ fn a_thread_that_sleeps_for_long_pauses_and_one_that_works_for_long_has_missed_i
     cycle(&mut text, 4_021 * MS, 4_022 * MS, 90_000);
     let (period, ..) = told(&read(&text));
     assert_eq!((period.period_ns, period.missed), (MS, 1_999));
+}
+
+/// Wakes up 5 us late at each of these, works for 90 us, and sleeps until the next one.
+fn on_purpose(expiries: &[u64]) -> String {
+    let mut text = format!("1 in\n2 arm {}\n3 out\n", expiries[0]);
+    for pair in expiries.windows(2) {
+        let (at_ns, done_ns) = (pair[0], pair[0] + 90_000);
+        let _ = writeln!(text, "{} wake\n{} in", at_ns + 2_000, at_ns + 5_000);
+        let _ = writeln!(text, "{done_ns} arm {}\n{} out", pair[1], done_ns + 1);
+    }
+    text
+}
+
+/// From where the last one ended so many, by this period.
+fn then(mut expiries: Vec<u64>, count: u64, period_ns: u64) -> Vec<u64> {
+    let last_ns = expiries.last().copied().unwrap_or(0);
+    expiries.extend((1..=count).map(|number| last_ns + number * period_ns));
+    expiries
+}
+
+fn found(expiries: &[u64]) -> (u64, u64, u64, bool) {
+    let (period, ..) = told(&read(&on_purpose(expiries)));
+    (period.period_ns, period.hits, period.missed, period.changed)
+}
+
+#[test]
+fn who_sleeps_for_longer_on_purpose_misses_nothing() {
+    // Twice for 200 periods, once for more than are missed at the most.
+    let expiries = [200, 200, 5_000].iter().fold(then(Vec::new(), 100, MS), |expiries, pause| {
+        then(then(expiries, 1, pause * MS), 100, MS)
+    });
+    assert_eq!(found(&expiries), (MS, expiries.len() as u64 - 2, 0, false));
+    // Every third period is twice as long.
+    let uneven = (0..100).fold(Vec::new(), |expiries, _| then(then(expiries, 2, MS), 1, 2 * MS));
+    let (period_ns, _, missed, _) = found(&uneven);
+    assert_eq!((period_ns, missed), (MS, 0));
+}
+
+#[test]
+fn another_period_on_purpose_is_a_change_and_what_was_counted_before_stays() {
+    let shorter = then(then(Vec::new(), 400, 10 * MS), 1_000, MS);
+    assert_eq!(found(&shorter), (MS, 1_398, 0, true));
+    let longer = then(then(Vec::new(), 400, 3 * MS), 1_000, 5 * MS);
+    let (period_ns, hits, missed, changed) = found(&longer);
+    assert_eq!((period_ns, missed, changed), (5 * MS, 0, true));
+    // Some gaps fit none until the new one has outvoted the old one.
+    assert!((1_380..1_399).contains(&hits), "{hits}");
+    let to_and_fro =
+        (0..4).fold(Vec::new(), |expiries, _| then(then(expiries, 50, 10 * MS), 50, 2 * MS));
+    assert_eq!(found(&to_and_fro).2, 0);
+    // Few before make no other period.
+    assert_eq!(found(&then(then(Vec::new(), 5, 3 * MS), 200, 5 * MS)).3, false);
 }
 
 /// Wakes up by 1 ms, and sleeps so often for 50 us within each; after the last for so many ms more.

@@ -378,6 +378,7 @@ impl Followed {
             met: self.period.hits.saturating_sub(before.hits),
             missed: self.period.missed.saturating_sub(before.missed) + passed,
             unsure: self.period.unsure.saturating_sub(before.unsure),
+            changed: self.period.changed,
         }
     }
 }

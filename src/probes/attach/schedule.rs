@@ -13,6 +13,8 @@ pub(super) struct ScheduleKept {
     pub(super) met: u64,
     pub(super) missed: u64,
     pub(super) unsure: u64,
+    /// It was another period before, by which the counts of that time are.
+    pub(super) changed: bool,
 }
 
 impl ScheduleKept {
@@ -23,13 +25,14 @@ impl ScheduleKept {
             met: self.met + before.met,
             missed: self.missed + before.missed,
             unsure: self.unsure + before.unsure,
+            changed: self.changed || before.changed,
         }
     }
 
     /// Whether the wake-ups by its own timers are those of its periods, and no other ones: else
-    /// these and the missed periods are together no count of periods.
+    /// these and the missed periods are together no count of periods. Nor are they of two periods.
     pub(super) fn is_of(&self, by_own: u64) -> bool {
-        by_own <= self.met + self.met / OTHERS + FEW
+        !self.changed && by_own <= self.met + self.met / OTHERS + FEW
     }
 }
 
@@ -44,6 +47,7 @@ mod tests {
             [1_000, 1_050, 1_300, 2_000].map(|by| kept.is_of(by)),
             [true, true, false, false]
         );
+        assert!(!ScheduleKept { changed: true, ..kept }.is_of(1_000));
         // The first expiry follows none.
         assert!(ScheduleKept { met: 3, ..kept }.is_of(4));
     }

@@ -172,6 +172,7 @@ impl Sums {
             period_ns: None,
             missed: None,
             unsure_periods: None,
+            period_changed: false,
             preempted,
             unmatched,
             lateness: (late > 0).then(|| self.times(AttachedTime::Lateness)),

@@ -235,6 +235,7 @@ impl Threads {
         if let Some(kept) = &kept {
             row.period_ns = Some(kept.period_ns);
             (row.missed, row.unsure_periods) = (Some(kept.missed), Some(kept.unsure));
+            row.period_changed = kept.changed;
             followed.sums.set_schedule(kept);
         }
         self.ended.push(Ended { name, sums: followed.sums, row, kept });
@@ -285,8 +286,11 @@ impl Threads {
             row.threads = Some(pool.threads);
             row.policy = pool.policy.clone().flatten();
             row.period_ns = pool.period_ns();
-            row.missed = row.period_ns.map(|_| pool.kept.missed);
-            row.unsure_periods = row.period_ns.map(|_| pool.kept.unsure);
+            // Also where its threads have different ones.
+            let some = pool.period_ns.map(|_| pool.kept);
+            row.missed = some.map(|kept| kept.missed);
+            row.unsure_periods = some.map(|kept| kept.unsure);
+            row.period_changed = some.is_some_and(|kept| kept.changed);
             rows.push(row);
         }
         self.ended.sort_by(|a, b| {
