@@ -169,6 +169,7 @@ struct tardy_attach_thread {
     /* Of the candidate: its hits, and the sum of the times from an expiry to the next arming. */
     unsigned long long era_hits;
     unsigned long long era_armed_ns;
+    unsigned long long era_times; /* of the last gap: how many periods */
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
 

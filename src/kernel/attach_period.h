@@ -54,14 +54,17 @@ static __always_inline u64 armed_after(const struct tardy_attach_thread *thread,
 }
 
 /* From now on this is its period. What was counted of one that it had for long stays. */
-static __noinline int change_period(struct tardy_attach_thread *thread, u64 period_ns)
+static __noinline int change_period(struct tardy_attach_thread *thread, u64 period_ns,
+                                    u64 first_ns)
 {
     if (!thread)
         return 0;
     thread->period_ns = period_ns;
+    thread->first_ns = first_ns;
     thread->votes = FULL_VOTE;
     thread->era_hits = 0;
     thread->era_armed_ns = 0;
+    thread->era_times = 0;
     if (thread->hits >= LONG_HITS) {
         thread->relative |= TARDY_ATTACH_CHANGED;
         return 0;
@@ -75,29 +78,54 @@ static __noinline int change_period(struct tardy_attach_thread *thread, u64 peri
     return 0;
 }
 
-/*
- * A candidate that is a few times this gap is no period, but the gap is. Where the thread used to arm
- * its timer only after this gap, expiries before were missed, as those of a thread are that is often
- * late; else it had that period on purpose.
- */
-static __noinline int divide_period(struct tardy_attach_thread *thread, u64 gap_ns)
+static __always_inline int is_made_of(u64 whole_ns, u64 part_ns)
 {
-    if (!thread || !gap_ns)
+    u64 parts = (whole_ns + part_ns / 2) / part_ns;
+
+    return parts && parts <= MOST_PARTS && is_multiple(whole_ns, part_ns, parts);
+}
+
+/*
+ * The gap of which the candidate is a few times, so that it is no period; or, of a thread that passes
+ * expiries over all the time, what is left where neither is: both are made of that. 0 for none.
+ */
+static __noinline u64 find_part(struct tardy_attach_thread *thread, u64 gap_ns, u64 armed_ns)
+{
+    if (!thread || !gap_ns || !thread->period_ns)
         return 0;
-    u64 parts = (thread->period_ns + gap_ns / 2) / gap_ns;
-    if (parts < 2 || parts > MOST_PARTS || !is_multiple(thread->period_ns, gap_ns, parts))
+    u64 period_ns = thread->period_ns;
+    if (gap_ns < period_ns && is_made_of(period_ns, gap_ns))
+        return gap_ns;
+    u64 rest_ns = gap_ns % period_ns;
+    if (rest_ns > period_ns / 2)
+        rest_ns = period_ns - rest_ns;
+    if (!rest_ns || armed_ns < rest_ns || thread->era_armed_ns < thread->era_hits * rest_ns)
+        return 0;
+    return is_made_of(period_ns, rest_ns) && is_made_of(gap_ns, rest_ns) ? rest_ns : 0;
+}
+
+/*
+ * The candidate is divided. Where the thread used to arm its timer only after such a part, expiries
+ * before were missed, as those of a thread are that is often late; else it had that period on
+ * purpose.
+ */
+static __noinline int divide_period(struct tardy_attach_thread *thread, u64 part_ns, u64 last_ns)
+{
+    if (!thread || !part_ns)
         return 0;
     if (thread->relative & TARDY_ATTACH_CHANGED
-        || thread->era_armed_ns < thread->era_hits * gap_ns) {
-        change_period(thread, gap_ns);
-        return 1;
+        || thread->era_armed_ns < thread->era_hits * part_ns) {
+        change_period(thread, part_ns, last_ns);
+        return 0;
     }
+    u64 parts = (thread->period_ns + part_ns / 2) / part_ns;
     u64 periods = parts * (thread->hits + thread->missed + thread->unsure);
     thread->unsure = parts * (thread->unsure + thread->unsure_hits) - thread->unsure_hits;
     thread->missed = periods - thread->hits - thread->unsure;
-    thread->period_ns = gap_ns;
+    thread->period_ns = part_ns;
     thread->votes = FULL_VOTE;
-    return 1;
+    thread->era_times = 0;
+    return 0;
 }
 
 /*
@@ -113,6 +141,7 @@ static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 ti
     thread->hits++;
     thread->era_hits++;
     thread->era_armed_ns += armed_ns;
+    thread->era_times = times;
     if (is_unsure) {
         thread->unsure += between;
         thread->unsure_hits++;
@@ -151,8 +180,11 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
         int paused = times > MOST_MISSED && armed_ns > period_ns
                      && thread->blocked_ns > gap_ns / 2;
         if (times && !paused && off_ns <= times * slip_of(period_ns)) {
+            /* Two numbers of periods that follow each other have no common part but one period. */
+            u64 before = thread->era_times;
+            int is_told = before && (times == before + 1 || times + 1 == before);
             count_gap(thread, times, armed_ns, is_unsure);
-            if (times == 1) {
+            if (times == 1 || is_told) {
                 thread->votes += FULL_VOTE;
                 if (thread->votes > MOST_VOTES)
                     thread->votes = MOST_VOTES;
@@ -160,10 +192,13 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             }
             if (is_multiple(gap_ns, period_ns, times))
                 weight = 1;
-        } else if (divide_period(thread, gap_ns)) {
-            count_gap(thread, 1, armed_ns, is_unsure);
-            return;
         } else {
+            u64 part_ns = find_part(thread, gap_ns, armed_ns);
+            if (part_ns) {
+                divide_period(thread, part_ns, last_ns);
+                count_gap(thread, (gap_ns + part_ns / 2) / part_ns, armed_ns, is_unsure);
+                return;
+            }
             thread->misses++;
         }
         if (thread->votes >= weight) {
@@ -171,8 +206,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             return;
         }
     }
-    change_period(thread, gap_ns);
-    thread->first_ns = last_ns;
+    change_period(thread, gap_ns, last_ns);
     count_gap(thread, 1, armed_ns, is_unsure);
 }
 

@@ -45,8 +45,8 @@ const OVER_WAITS: usize = UNSURE + 4 + WAITS;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const ASIDES: usize = OVER_TOLD + 1;
 const OVERDUE: usize = ASIDES + 2;
-/// Four are for the programs alone.
-const HISTS_AT: usize = OVERDUE + 5;
+/// Five are for the programs alone.
+const HISTS_AT: usize = OVERDUE + 6;
 const HIST_HEAD: usize = 6;
 const HIST: usize = HIST_HEAD + BUCKETS / 2;
 /// All of it.

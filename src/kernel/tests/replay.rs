@@ -253,6 +253,24 @@ fn another_period_on_purpose_is_a_change_and_what_was_counted_before_stays() {
     assert_eq!(found(&then(then(Vec::new(), 5, 3 * MS), 200, 5 * MS)).3, false);
 }
 
+#[test]
+fn a_thread_that_never_keeps_two_periods_in_a_row_has_its_period_all_the_same() {
+    // It works through one to three expiries, and arms the timer for the next one.
+    let mut expiries = vec![(MS, ALL)];
+    for number in 0..200_u64 {
+        let last_ns = expiries.last().map_or(0, |(ns, _)| *ns);
+        expiries.push((last_ns + (2 + number * 7 % 3) * MS, ALL));
+    }
+    let (period, ..) = told(&replay(&expiries));
+    let last = expiries.last().map_or(0, |(ns, _)| ns / MS);
+    assert_eq!((period.period_ns, period.hits, period.misses), (MS, 200, 0));
+    assert_eq!(period.hits + period.missed, last - 1);
+    // On purpose that is no period, and nothing is missed.
+    let on_purpose: Vec<u64> = expiries.iter().map(|(ns, _)| *ns).collect();
+    let (period_ns, _, missed, _) = found(&on_purpose);
+    assert!(period_ns >= 2 * MS && missed == 0, "{period_ns} {missed}");
+}
+
 /// Wakes up by 1 ms, and sleeps so often for 50 us within each; after the last for so many ms more.
 fn with_sleeps_within(periods: u64, sleeps: u64, afterwards: u64) -> String {
     let mut text = String::from("1 in\n2 arm 1000000\n3 out\n");
