@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::{many, times};
+
 /// What became of a run of `attach`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -69,6 +71,17 @@ impl AttachedRow {
     #[must_use]
     pub const fn expiries(&self) -> u64 {
         self.by_own_timer.saturating_sub(self.asides)
+    }
+
+    /// What was not seen of it, where its largest latency may have been: `what it did was not 3
+    /// times`.
+    #[must_use]
+    pub fn unseen(&self) -> Option<String> {
+        match (self.unmatched, self.unsure_periods.unwrap_or(0)) {
+            (0, 0) => None,
+            (0, unsure) => Some(format!("of {} it was not", many(unsure, "period"))),
+            (unmatched, _) => Some(format!("what it did was not {}", times(unmatched))),
+        }
     }
 
     /// Whether its own timers made neither most of the wake-ups, three of four, nor few, one of
