@@ -135,8 +135,8 @@ fn never_slept(threads: &[String]) -> String {
         named = format!("{named} and {} more", threads.len() - NAMED);
     }
     format!(
-        "{} had or wanted a CPU in all of the measured time, or in more than the last half of it, \
-         and did not sleep ({named}): without a wake-up there is no latency.",
+        "{} had or wanted a CPU in all of the measured time that they were there, or in more than \
+         the last half of it, and did not sleep ({named}): without a wake-up there is no latency.",
         many(threads.len() as u64, "thread")
     )
 }
