@@ -127,9 +127,10 @@ fn a_thread_that_never_sleeps_is_named_and_a_slow_one_is_told_by_more_than_one_w
 }
 
 /// The thread of this name that woke up most.
-fn busiest(record: &Value, name: &str) -> Value {
+fn busiest(record: &serde_json::Value, name: &str) -> serde_json::Value {
     let rows = list(&record["attached"]["rows"]).iter();
-    let is_it = |row: &&Value| row["series"].as_str().unwrap().starts_with(&format!("{name}/"));
+    let is_it =
+        |row: &&serde_json::Value| row["series"].as_str().unwrap().starts_with(&format!("{name}/"));
     rows.filter(is_it).max_by_key(|row| whole(&row["wakeups"])).unwrap().clone()
 }
 
@@ -149,7 +150,8 @@ fn a_thread_that_never_slept_and_has_ended_is_named_and_a_policy_that_changed_is
     let changes = format!("{wakes}; chrt -f -p 5 $$ && {wakes}");
     let (said, record) = attach(&store, &["--duration", "9s", "--", "sh", "-c", &changes]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(busiest(&record, "sh")["policy"], "other, then fifo 5", "{record}");
+    let policy = busiest(&record, "sh")["policy"].as_str().unwrap().to_owned();
+    assert!(policy.ends_with(", then fifo 5"), "{policy}");
 }
 
 /// Read past the memory, so that each read is of the device.
