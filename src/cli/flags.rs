@@ -113,9 +113,9 @@ pub(super) struct DeadlineFlags {
     /// threads that sleep by a timer, to the end of their work, which is measured where this is
     /// given; of --work, to its end. Periods that passed while the thread slept count, each as late
     /// as the wake-up that served it; where the end of work is judged, each period without any is
-    /// missed. Bursts, and the most misses in any 10, 100 and 1,000 periods, take the single samples
-    /// that --raw keeps, which are of wake-ups and messages. A run remembers its deadline, and
-    /// `tardy show` uses it where none is given.
+    /// missed. Bursts, and the most misses in any 10, 100 and 1,000 periods, take the single
+    /// samples that --raw keeps, which are of wake-ups and messages. A run remembers its deadline,
+    /// and `tardy show` uses it where none is given.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub deadline: Option<Nanos>,
 }
