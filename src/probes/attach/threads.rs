@@ -30,7 +30,7 @@ const SETTLED_NS: i64 = 1_000_000_000;
 /// Its late wake-ups are explained after so many: by then it shows what wakes it.
 const TRACED_WAKEUPS: u64 = 8;
 
-/// Of the measured time. One that has ended without a sleep is told of where it was there for such a part of it.
+/// One that ended without a sleep is told of where it was there for this part of the time.
 const TOLD_PART: u64 = 10;
 
 /// Periods of threads of one name are one where they differ by less than this part.
