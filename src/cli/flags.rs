@@ -111,9 +111,11 @@ pub(super) struct DeadlineFlags {
     ///
     /// From the expiry to the wake-up; of messages, to the answer or the packet; of attached
     /// threads that sleep by a timer, to the end of their work, which is measured where this is
-    /// given. Periods that passed while the thread slept count. Bursts, and the most misses in any
-    /// 10, 100 and 1,000 periods, take the single samples that --raw keeps. A run remembers its
-    /// deadline, and `tardy show` uses it where none is given.
+    /// given; of --work, to its end. Periods that passed while the thread slept count, each as late
+    /// as the wake-up that served it; where the end of work is judged, each period without any is
+    /// missed. Bursts, and the most misses in any 10, 100 and 1,000 periods, take the single
+    /// samples that --raw keeps, which are of wake-ups and messages. A run remembers its deadline,
+    /// and `tardy show` uses it where none is given.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub deadline: Option<Nanos>,
 }

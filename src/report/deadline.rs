@@ -2,8 +2,9 @@
 //! other.
 //!
 //! A deadline is met where the wake-up (the answer, the packet) came within it. Where there is a
-//! schedule each period counts, also those that passed while the thread slept. Counts say how many
-//! were missed, but not in which order: that takes the samples that `--raw` keeps.
+//! schedule each period counts, also those that passed while the thread slept: a wake-up served
+//! them late. Of work after wake-ups each period without any is missed. Counts say how many were
+//! missed, but not in which order: that takes the samples that `--raw` keeps, of wake-ups.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,8 @@ pub struct SeriesDeadline {
     pub series: String,
     /// The deadline, ns.
     pub deadline_ns: i64,
-    /// Periods; of what has no schedule, samples. Of an attached thread its cycles, and the periods
-    /// that passed without one.
+    /// Periods; of what has no schedule, samples. Of work after wake-ups its cycles, and the
+    /// periods that passed without one.
     pub periods: u64,
     /// Those that missed it. Of counts: those in the bucket that holds the deadline are counted as
     /// missed, a thousandth of its value wide; of cycles of an attached thread as they were
@@ -182,9 +183,7 @@ fn cycles_over(document: &Document, series: &SeriesSummary, deadline_ns: i64) ->
 
 /// The attached thread, or the name, whose response this is.
 fn row_of_response<'a>(document: &'a Document, series: &SeriesSummary) -> Option<&'a AttachedRow> {
-    let mut rows = document.attached.iter().flat_map(|record| &record.rows);
-    let is_of = |row: &&AttachedRow| series.stage_of.as_deref() == Some(row.series.as_str());
-    rows.find(is_of).filter(|_| series.is_response())
+    document.attached_row(series).filter(|_| series.is_response())
 }
 
 /// Periods of an attached thread in which its work was not begun, at least: those that no expiry
@@ -211,8 +210,9 @@ fn counted(series: &SeriesSummary, counts: &SeriesCounts, number: usize, limit: 
     let total = counts.of(number);
     let missed = series.missed.unwrap_or(0);
     let (view, without) = match (series.period_ns, series.max) {
-        // Of those that were passed over there is no latency, and no wake-up either.
-        _ if series.scheduled.is_none() => (total, missed),
+        // Of those that were passed over there is no latency, and no wake-up either. Of work that
+        // was not begun in its period none was done by the deadline, however late the last was.
+        _ if series.scheduled.is_none() || series.is_response() => (total, missed),
         (Some(period_ns), Some(max)) if missed > 0 => (per_period(&total, max, period_ns), 0),
         _ => (total, 0),
     };
@@ -287,5 +287,26 @@ mod tests {
         let found = deadlines(&run, Some(500_000)).unwrap().remove(0);
         // The sample, and of the three periods that it slept through the two that were over it.
         assert_eq!((found.periods, found.missed), (5_003, 3));
+    }
+
+    #[test]
+    fn a_period_in_which_no_work_was_begun_is_missed_however_late_the_work_before_was() {
+        let place = tempfile::tempdir().unwrap();
+        let blocks = |late| {
+            let mut blocks = vec![vec![300_000_u64; 100]; 50];
+            blocks[7][3] = late;
+            blocks
+        };
+        let series = [("cpu0", blocks(3_400_000)), ("cpu0/response", blocks(3_700_000))];
+        let run = fixture::written_with(&place.path().join("r"), &series, |document| {
+            let work = &mut document.series[1];
+            work.stage_of = Some("cpu0".into());
+            work.stage = Some("response".into());
+        });
+        let found = deadlines(&run, Some(2_000_000)).unwrap().remove(0);
+        assert_eq!(found.series, "cpu0/response");
+        // One cycle over it, and three periods without any; the view per period has two of those
+        // within it.
+        assert_eq!((found.periods, found.missed), (5_003, 4));
     }
 }

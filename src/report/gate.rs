@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::intervals::{NamedInterval, RunIntervals};
 use crate::{
     run::{
-        Document, LatencyView, Run, SeriesSummary, Validity,
+        AttachedRow, Document, LatencyView, Run, SeriesSummary, Validity,
         series_name::is_called,
         summary::{ENOUGH_BEYOND, PERCENTILES},
     },
@@ -176,6 +176,9 @@ fn figure_of(gate: &str, name: &str) -> Result<GatedFigure, GateError> {
     }
 }
 
+/// With the reason.
+type Decided = (GateVerdict, String);
+
 impl Gate {
     /// Why a run of these series cannot have it; nothing where it can.
     #[must_use]
@@ -251,11 +254,11 @@ impl Gate {
         if self.is_strict { value < self.limit } else { value <= self.limit }
     }
 
-    fn result(&self, series: &str, (verdict, reason): (GateVerdict, String)) -> GateResult {
+    fn result(&self, series: &str, (verdict, reason): Decided) -> GateResult {
         GateResult { gate: self.text.clone(), series: Some(series.to_owned()), verdict, reason }
     }
 
-    fn of_percentile(&self, found: Option<&NamedInterval>) -> (GateVerdict, String) {
+    fn of_percentile(&self, found: Option<&NamedInterval>) -> Decided {
         let ns = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string();
         let Some(found) = found else {
             return (GateVerdict::Inconclusive, "there is no interval of it".into());
@@ -287,7 +290,8 @@ impl Gate {
         }
     }
 
-    fn of_max(&self, series: &SeriesSummary, length_s: f64) -> (GateVerdict, String) {
+    /// `row`: the attached thread, or all of one name, whose series it is.
+    fn of_max(&self, series: &SeriesSummary, row: Option<&AttachedRow>, length_s: f64) -> Decided {
         let Some(max) = series.max else {
             return (GateVerdict::Inconclusive, "there is no sample".into());
         };
@@ -296,6 +300,14 @@ impl Gate {
         }
         let limit = Nanos(i64::try_from(self.limit).unwrap_or(i64::MAX)).typed();
         let over = if self.is_strict { "reached" } else { "exceeded" };
+        if let Some(unseen) = row.and_then(AttachedRow::unseen) {
+            let reason = format!(
+                "{limit} {over} by none of {} that were seen, but {unseen}: the largest may have \
+                 been among these",
+                count(series.count)
+            );
+            return (GateVerdict::Inconclusive, reason);
+        }
         if length_s <= 0.0 {
             let samples = count(series.count);
             let reason = format!(
@@ -316,13 +328,21 @@ impl Gate {
         )
     }
 
-    fn of_missed(&self, series: &SeriesSummary) -> (GateVerdict, String) {
+    fn of_missed(&self, series: &SeriesSummary, row: Option<&AttachedRow>) -> Decided {
         let Some(missed) = series.missed else {
             return (GateVerdict::Inconclusive, "there is no schedule, so no missed period".into());
         };
-        let verdict = if self.is_kept(missed) { GateVerdict::Pass } else { GateVerdict::Fail };
         let periods = series.count.saturating_add(missed);
-        (verdict, format!("{} of {} missed", count(missed), many(periods, "period")))
+        let by_then = if series.is_response() { " by the end of the work" } else { "" };
+        let found = format!("{} of {} missed{by_then}", count(missed), many(periods, "period"));
+        match row.and_then(|row| row.unsure_periods) {
+            _ if !self.is_kept(missed) => (GateVerdict::Fail, found),
+            Some(unsure) if !self.is_kept(missed.saturating_add(unsure)) => (
+                GateVerdict::Inconclusive,
+                format!("{found}, and of {} more it was not seen", count(unsure)),
+            ),
+            _ => (GateVerdict::Pass, found),
+        }
     }
 }
 
@@ -364,14 +384,17 @@ fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Ve
                 }
                 (verdict, reason)
             }
-            GatedFigure::Max => gate.of_max(series, length_s),
-            GatedFigure::Missed => gate.of_missed(series),
+            GatedFigure::Max => gate.of_max(series, document.attached_row(series), length_s),
+            GatedFigure::Missed => gate.of_missed(series, document.attached_row(series)),
         };
         gate.result(&series.name, found)
     };
-    // That of a single thread, or of its work, is asked for by its name.
-    let by_name = document.threads().chain(document.responses());
-    let by_name = by_name.filter(|_| gate.series.is_some());
+    // That of a single thread, or of its work, is asked for by its name; but periods that passed
+    // while a thread worked were missed as well.
+    let by_name = document.threads().chain(document.responses()).filter(|series| {
+        let are_counted = series.is_response() && series.missed.is_some();
+        gate.series.is_some() || (gate.figure == GatedFigure::Missed && are_counted)
+    });
     document.wakeups().chain(by_name).filter(is_meant).map(one).collect()
 }
 
@@ -455,24 +478,76 @@ mod tests {
     #[test]
     fn the_maximum_says_what_it_proves_and_missed_periods_are_counted() {
         let mut own = fixture::summary("cpu0");
-        let (verdict, why) = gate("max<3ms").of_max(&own, 30.0);
+        let (verdict, why) = gate("max<3ms").of_max(&own, None, 30.0);
         assert_eq!(verdict, GateVerdict::Pass);
         assert_eq!(
             why,
             "3ms reached by none of 1 000 in 30 s; at 95 %, less than one cluster of such \
              samples in 10 s if the load stays"
         );
-        let (verdict, why) = gate("max<3ms").of_max(&own, 0.0);
+        let (verdict, why) = gate("max<3ms").of_max(&own, None, 0.0);
         assert_eq!(verdict, GateVerdict::Pass);
         assert!(why.contains("unknown how long") && !why.contains("0 s"), "{why}");
-        assert_eq!(gate("max<=2400us").of_max(&own, 30.0).0, GateVerdict::Pass);
-        assert_eq!(gate("max<2400us").of_max(&own, 30.0).0, GateVerdict::Fail);
-        assert_eq!(gate("missed=0").of_missed(&own).0, GateVerdict::Inconclusive, "no schedule");
+        assert_eq!(gate("max<=2400us").of_max(&own, None, 30.0).0, GateVerdict::Pass);
+        assert_eq!(gate("max<2400us").of_max(&own, None, 30.0).0, GateVerdict::Fail);
+        assert_eq!(
+            gate("missed=0").of_missed(&own, None).0,
+            GateVerdict::Inconclusive,
+            "no schedule"
+        );
         own.missed = Some(2);
-        let (verdict, why) = gate("missed=0").of_missed(&own);
+        let (verdict, why) = gate("missed=0").of_missed(&own, None);
         assert_eq!((verdict, why.as_str()), (GateVerdict::Fail, "2 of 1 002 periods missed"));
-        assert_eq!(gate("missed<=2").of_missed(&own).0, GateVerdict::Pass);
-        assert_eq!(gate("missed<2").of_missed(&own).0, GateVerdict::Fail);
+        assert_eq!(gate("missed<=2").of_missed(&own, None).0, GateVerdict::Pass);
+        assert_eq!(gate("missed<2").of_missed(&own, None).0, GateVerdict::Fail);
+    }
+
+    #[test]
+    fn of_attached_threads_what_was_not_seen_may_have_missed_and_have_been_the_largest() {
+        use GateVerdict::{Fail, Inconclusive, Pass};
+        let mut document = fixture::of("attach", &["app"]);
+        let row = |unmatched: u64, unsure: u64| -> AttachedRow {
+            let text = format!(
+                r#"{{"series": "app", "wakeups": 1000, "by_timer": 1000, "by_interrupt": 0,
+                "by_ipi": 0, "by_task": 0, "by_own_timer": 1000, "in_slack": 0, "missed": 2,
+                "unsure_periods": {unsure}, "preempted": 0, "unmatched": {unmatched},
+                "run": {{"count": 0}}, "ready": {{"count": 0}}, "blocked": {{"count": 0}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        document.series[0].missed = Some(2);
+        let mut of = |text: &str, row| {
+            let rows = vec![row];
+            document.attached = Some(crate::run::AttachRecord { rows, ..Default::default() });
+            let found = of_gate(&gate(text), &document, None).remove(0);
+            (found.verdict, found.reason)
+        };
+        let (verdict, why) = of("missed<=5", row(3, 31));
+        assert_eq!(verdict, Inconclusive);
+        assert_eq!(why, "2 of 1 002 periods missed, and of 31 more it was not seen");
+        assert_eq!(of("missed<=33", row(3, 31)).0, Pass);
+        assert_eq!(of("missed<=1", row(3, 31)).0, Fail);
+        let (verdict, why) = of("max<=3ms", row(3, 31));
+        assert_eq!(verdict, Inconclusive);
+        let says = "3ms exceeded by none of 1 000 that were seen, but what it did was not 3 times";
+        assert!(why.starts_with(says), "{why}");
+        assert_eq!(of("max<=1us", row(3, 31)).0, Fail);
+        assert_eq!((of("max<=3ms", row(0, 0)).0, of("missed<=2", row(0, 0)).0), (Pass, Pass));
+    }
+
+    #[test]
+    fn missed_periods_without_a_series_are_also_those_that_passed_during_the_work() {
+        let mut document = fixture::of("timer", &["cpu0", "cpu0/response"]);
+        let [wakeups, work] = &mut document.series[..] else { panic!("two series") };
+        (wakeups.missed, work.missed) = (Some(0), Some(3));
+        (work.stage_of, work.stage) = (Some("cpu0".into()), Some("response".into()));
+        let found = of_gate(&gate("missed=0"), &document, None);
+        let found: Vec<_> =
+            found.iter().map(|own| (own.series.as_deref().unwrap(), own.verdict)).collect();
+        assert_eq!(found, [("cpu0", GateVerdict::Pass), ("cpu0/response", GateVerdict::Fail)]);
+        document.series[1].missed = None;
+        let found = of_gate(&gate("missed=0"), &document, None);
+        assert_eq!(found.len(), 1, "of attached threads the work counts none");
     }
 
     #[test]

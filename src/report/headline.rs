@@ -60,8 +60,10 @@ fn measured(document: &Document, why: Option<&str>) -> String {
         }
     };
     let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
-    if missed.missed > 0 {
-        text.push_str(&format!(" {}.", missed.words()));
+    match MissedInAll::of_work(document).filter(|work| work.missed > missed.missed) {
+        Some(work) => text.push_str(&format!(" {}.", work.words_of_work(missed.missed))),
+        None if missed.missed > 0 => text.push_str(&format!(" {}.", missed.words())),
+        None => {}
     }
     text.push_str(&missed_elsewhere(document, &missed));
     text.push_str(&most_lost(document));
@@ -217,14 +219,25 @@ pub(super) struct MissedInAll {
 impl MissedInAll {
     /// Of all series together.
     pub(super) fn of(document: &Document) -> Self {
+        Self::of_series(&document.wakeups().collect::<Vec<_>>())
+    }
+
+    /// Of the work after wake-ups: also those that passed while a thread worked. Absent where
+    /// there is no work that counts them.
+    fn of_work(document: &Document) -> Option<Self> {
+        let all: Vec<_> = document.responses().filter(|own| own.missed.is_some()).collect();
+        (!all.is_empty()).then(|| Self::of_series(&all))
+    }
+
+    fn of_series(all: &[&SeriesSummary]) -> Self {
         let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
-            document.wakeups().filter_map(of).fold(0, u64::saturating_add)
+            all.iter().filter_map(|series| of(series)).fold(0, u64::saturating_add)
         };
         Self {
             missed: sum(|series| series.missed),
             periods: sum(|series| Some(series.count.saturating_add(series.missed?))),
-            have_view: document
-                .wakeups()
+            have_view: all
+                .iter()
                 .all(|series| series.missed.unwrap_or(0) == 0 || series.scheduled.is_some()),
         }
     }
@@ -238,6 +251,15 @@ impl MissedInAll {
     /// are in no view of its wake-ups.
     pub(super) const fn come_first(&self) -> bool {
         self.have_view && self.are_material()
+    }
+
+    /// Of work, of which so many periods had passed when it was begun.
+    fn words_of_work(&self, by_wakeup: u64) -> String {
+        let of_wakeups = match by_wakeup {
+            0 => String::new(),
+            _ => format!(", {} of them by its wake-up", count(by_wakeup)),
+        };
+        format!("{} by the end of the work{of_wakeups}", self.words())
     }
 
     fn words(&self) -> String {
@@ -334,6 +356,26 @@ mod tests {
             "99.9 % of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
              late, on CPU 0. 4 000 of 5 000 periods were missed."
         );
+    }
+
+    #[test]
+    fn periods_that_passed_during_the_work_are_reported_with_those_before_it() {
+        let mut timer = fixture::of("timer", &["cpu0", "cpu0/response"]);
+        let [wakeups, work] = &mut timer.series[..] else { panic!("two series") };
+        (wakeups.count, wakeups.missed) = (5_635, Some(7));
+        (work.count, work.missed) = (5_635, Some(365));
+        (work.stage_of, work.stage) = (Some("cpu0".into()), Some("response".into()));
+        let said = headline(&timer);
+        let all = " 365 of 6 000 periods were missed by the end of the work, 7 of them by its \
+                   wake-up.";
+        assert!(said.ends_with(all), "{said}");
+        timer.series[0].missed = Some(0);
+        let said = headline(&timer);
+        assert!(said.ends_with(" 365 of 6 000 periods were missed by the end of the work."));
+        // Of attached threads none are counted there.
+        timer.series[0].missed = Some(7);
+        timer.series[1].missed = None;
+        assert!(headline(&timer).ends_with(" 7 of 5 642 periods were missed."));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::{many, times};
+
 /// What became of a run of `attach`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -18,7 +20,8 @@ pub struct AttachRecord {
     #[serde(default)]
     pub gave_way: u64,
     /// Threads that were awake in all of the measured time, so that they have no row; or in more
-    /// than the last half of it, in which they have no latency.
+    /// than the last half of it, in which they have no latency. Of one that has ended: of the time
+    /// until then, which was 1 s or more, and a tenth of the measured time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_slept: Vec<String>,
     /// When the last of the threads had ended, ns from the start of the run; absent where the run
@@ -71,6 +74,17 @@ impl AttachedRow {
         self.by_own_timer.saturating_sub(self.asides)
     }
 
+    /// What was not seen of it, where its largest latency may have been: `what it did was not 3
+    /// times`.
+    #[must_use]
+    pub fn unseen(&self) -> Option<String> {
+        match (self.unmatched, self.unsure_periods.unwrap_or(0)) {
+            (0, 0) => None,
+            (0, unsure) => Some(format!("of {} it was not", many(unsure, "period"))),
+            (unmatched, _) => Some(format!("what it did was not {}", times(unmatched))),
+        }
+    }
+
     /// Whether its own timers made neither most of the wake-ups, three of four, nor few, one of
     /// four, as its latency has it: it could have been the other one.
     #[must_use]
@@ -108,8 +122,9 @@ pub struct AttachedRow {
     pub pid: Option<u32>,
     /// How many threads there were of this name; absent for one thread.
     pub threads: Option<u64>,
-    /// How the thread is scheduled, as it was known last: `fifo 50`, `other`; of all of one name
-    /// where they have the same. Absent where that could not be read.
+    /// How the thread was scheduled in the measured time: `fifo 50`, `other`; where it was seen to
+    /// change one after the other, `other, then fifo 50`; of all of one name where they have the
+    /// same. Absent where that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// What the series has; absent while that is not known, as nothing woke the thread.

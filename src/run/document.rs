@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    attach::AttachRecord,
+    attach::{AttachRecord, AttachedRow},
     caveat::{Caveat, Validity},
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
@@ -108,6 +108,16 @@ impl Document {
     /// The series of the work of attached threads, of names and of single ones.
     pub fn responses(&self) -> impl Iterator<Item = &SeriesSummary> {
         self.series.iter().filter(|series| series.is_response())
+    }
+
+    /// The attached thread, or all of one name, whose latencies or whose work this is.
+    #[must_use]
+    pub fn attached_row(&self, series: &SeriesSummary) -> Option<&AttachedRow> {
+        let own = match series.is_response() {
+            true => series.stage_of.as_ref()?,
+            false => &series.name,
+        };
+        self.attached.as_ref()?.rows.iter().find(|row| row.series == *own)
     }
 
     /// Whether late samples of this series can be blamed: not those of a simulated task that never

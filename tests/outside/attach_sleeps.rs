@@ -126,6 +126,34 @@ fn a_thread_that_never_sleeps_is_named_and_a_slow_one_is_told_by_more_than_one_w
     assert_eq!(row(&record, "slp-slow")["policy"], "other", "{record}");
 }
 
+/// The thread of this name that woke up most.
+fn busiest(record: &serde_json::Value, name: &str) -> serde_json::Value {
+    let rows = list(&record["attached"]["rows"]).iter();
+    let is_it =
+        |row: &&serde_json::Value| row["series"].as_str().unwrap().starts_with(&format!("{name}/"));
+    rows.filter(is_it).max_by_key(|row| whole(&row["wakeups"])).unwrap().clone()
+}
+
+#[test]
+fn a_thread_that_never_slept_and_has_ended_is_named_and_a_policy_that_changed_is_told() {
+    if !can_attach() {
+        return skip("it needs the rights to trace");
+    }
+    let store = Store::new();
+    let spins = "timeout 2 sh -c 'while :; do :; done'; true";
+    let (said, record) = attach(&store, &["--duration", "9s", "--", "sh", "-c", spins]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(list(&record["attached"]["never_slept"]).len(), 1, "{record}");
+    assert!(codes(&record).contains(&"attach_never_slept"), "{record}");
+    let store = Store::new();
+    let wakes = "i=0; while [ $i -lt 30 ]; do sleep 0.02; i=$((i+1)); done";
+    let changes = format!("{wakes}; chrt -f -p 5 $$ && {wakes}");
+    let (said, record) = attach(&store, &["--duration", "9s", "--", "sh", "-c", &changes]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let policy = busiest(&record, "sh")["policy"].as_str().unwrap().to_owned();
+    assert!(policy.ends_with(", then fifo 5"), "{policy}");
+}
+
 /// Read past the memory, so that each read is of the device.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 

@@ -123,7 +123,7 @@ export type AttachRecord = {
   ended_ns: number | null;
   /** Threads that were measured for a part of the time, as others woke up more often and had the room from then on. */
   gave_way: number;
-  /** Threads that were awake in all of the measured time, so that they have no row; or in more than the last half of it, in which they have no latency. */
+  /** Threads that were awake in all of the measured time, so that they have no row; or in more than the last half of it, in which they have no latency. Of one that has ended: of the time until then, which was 1 s or more, and a tenth of the measured time. */
   never_slept?: string[];
   /** Threads for which there was no room; nothing is known of them. */
   no_room: number;
@@ -216,7 +216,7 @@ export type AttachedRow = {
   period_ns: number | null;
   /** That of its process; absent likewise. */
   pid: number | null;
-  /** How the thread is scheduled, as it was known last: `fifo 50`, `other`; of all of one name where they have the same. Absent where that could not be read. */
+  /** How the thread was scheduled in the measured time: `fifo 50`, `other`; where it was seen to change one after the other, `other, then fifo 50`; of all of one name where they have the same. Absent where that could not be read. */
   policy?: string | null;
   /** How often it lost its CPU while it wanted it. */
   preempted: number;
@@ -1903,7 +1903,7 @@ export type SeriesDeadline = {
   longest_burst: number | null;
   /** Those that missed it. Of counts: those in the bucket that holds the deadline are counted as missed, a thousandth of its value wide; of cycles of an attached thread as they were counted. */
   missed: number;
-  /** Periods; of what has no schedule, samples. Of an attached thread its cycles, and the periods that passed without one. */
+  /** Periods; of what has no schedule, samples. Of work after wake-ups its cycles, and the periods that passed without one. */
   periods: number;
   /** The series. */
   series: string;

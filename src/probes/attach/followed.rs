@@ -13,7 +13,9 @@ use tardy_hot::{
 };
 
 use super::{
+    awake::Awake,
     late::late_of,
+    policies::Policies,
     reading::{Reading, Totals, middle_ns},
     schedule::ScheduleKept,
     sums::Sums,
@@ -76,18 +78,14 @@ pub(super) struct Followed {
     period: FoundPeriod,
     /// How long ago the last expiry was that it was woken by, ns, where it passed others since.
     behind_ns: u64,
-    /// It has not slept in the last half of its time, or longer.
-    stays_awake: bool,
-    /// It has a CPU, or waits for one; absent where nothing that it did was seen, and of one that
-    /// has ended.
-    is_awake: Option<bool>,
+    pub(super) awake: Awake,
     /// Its schedule when it was there before.
     before: Option<ScheduleKept>,
     cycles: AttachedCycles,
     /// What it is given of `SCHED_DEADLINE`.
     pub(super) budget: Option<Budget>,
-    /// Its policy, as it was read last, and the kernel's priority by then.
-    pub(super) policy: Option<String>,
+    /// Its policies, as they were read, and the kernel's priority by then.
+    pub(super) policies: Policies,
     prio: Option<i16>,
 }
 
@@ -115,12 +113,11 @@ impl Followed {
             traced_cycles: None,
             period: FoundPeriod::default(),
             behind_ns: 0,
-            stays_awake: false,
-            is_awake: None,
+            awake: Awake::default(),
             before: None,
             cycles,
             budget: None,
-            policy: None,
+            policies: Policies::default(),
             prio: None,
         };
         one.find_budget(thread);
@@ -143,26 +140,23 @@ impl Followed {
         if self.prio.replace(prio) != Some(prio)
             && let Ok(found) = raw_of_thread(self.tid.cast_signed())
         {
-            self.policy = Some(found.words());
+            self.policies.note(found.words());
         }
     }
 
     /// It was there before, with these sums, and goes on.
-    pub(super) fn resume(&mut self, sums: Sums, before: Option<ScheduleKept>) {
+    pub(super) fn resume(&mut self, sums: Sums, policies: Policies, before: Option<ScheduleKept>) {
         (self.sums, self.before) = (sums, before);
+        self.policies.resume(policies);
     }
 
-    /// Whether it was awake all the time, or has been for most of it. Where no wake-up was seen,
-    /// who has slept was woken for that.
+    /// Whether it was awake all the time, or has been for most of it.
     pub(super) fn never_slept(&self) -> bool {
         let runs = || {
             let stat = fs::read_to_string(format!("/proc/{}/stat", self.tid)).unwrap_or_default();
             stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
         };
-        match self.sums.count(AttachedTime::Dispatch) {
-            0 => self.is_awake.unwrap_or_else(runs),
-            _ => self.stays_awake,
-        }
+        self.awake.never_slept(self.sums.count(AttachedTime::Dispatch), runs)
     }
 
     /// The name of its series, where it has one.
@@ -180,6 +174,8 @@ impl Followed {
         self.read_times(thread, |_, _, _| {});
         self.count_wakeups(thread.counts());
         self.warmup = thread.period();
+        self.find_policy(thread.prio());
+        self.policies.forget_earlier();
         thread.reset_extremes();
     }
 
@@ -209,13 +205,15 @@ impl Followed {
         self.sums.counts = self.sums.counts.plus(&since);
         all.counts = all.counts.plus(&since);
         self.period = thread.period();
-        self.is_awake = thread.is_awake().filter(|_| !thread.has_ended);
         self.note_where_it_is(thread, now_ns.cast_unsigned());
     }
 
     /// How far it is behind its period, and since when it has not slept.
     fn note_where_it_is(&mut self, thread: &AttachedThread<'_>, now_ns: u64) {
-        let (met_ns, is_awake) = (thread.met_ns(), self.is_awake == Some(true));
+        let since_ns = self.since_ns.cast_unsigned();
+        let seen = (thread.is_awake(), thread.has_ended);
+        self.awake.look(seen, thread.switched_ns(), (since_ns, now_ns));
+        let (met_ns, is_awake) = (thread.met_ns(), self.awake.is_now());
         // Who has slept for something else since, or has ended, may have done something else than
         // to be late; only what it slept until when that was over is known.
         let until_ns = match is_awake && thread.is_by_own_timer() {
@@ -223,9 +221,6 @@ impl Followed {
             false => thread.overdue_ns(),
         };
         self.behind_ns = if met_ns > 0 { until_ns.saturating_sub(met_ns) } else { 0 };
-        let awake_ns = now_ns.saturating_sub(thread.switched_ns());
-        let lived_ns = now_ns.saturating_sub(self.since_ns.cast_unsigned());
-        self.stays_awake = is_awake && awake_ns > lived_ns / 2;
     }
 
     /// Hands over what has come: buckets first, then the totals, of each time that has something.

@@ -6,10 +6,12 @@
 //! begins with the wake-up, or the hard expiry of the thread's timer, and ends when the scheduler
 //! switches to it. The way back to user space is not in it.
 
+mod awake;
 mod command;
 mod figures;
 mod followed;
 mod late;
+mod policies;
 mod reading;
 mod room;
 mod schedule;

@@ -306,7 +306,7 @@ impl AttachSource {
             gave_way: self.room.gave_way(),
             ended_ns: self.gone_ns.map(|ns| (ns - start_ns).max(0)),
             command: self.command.take().map(StartedCommand::finish),
-            never_slept: std::mem::take(&mut self.threads.never_slept),
+            never_slept: self.threads.never_slept((ended_ns - start_ns).max(0).cast_unsigned()),
             rows,
         };
         FinishedAttach { record, figures, ended_ns }

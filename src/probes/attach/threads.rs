@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     followed::Followed,
+    policies::Policies,
     schedule::ScheduleKept,
     sums::{Sums, latency_of},
 };
@@ -28,6 +29,9 @@ const SETTLED_NS: i64 = 1_000_000_000;
 
 /// Its late wake-ups are explained after so many: by then it shows what wakes it.
 const TRACED_WAKEUPS: u64 = 8;
+
+/// One that ended without a sleep is told of where it was there for this part of the time.
+const TOLD_PART: u64 = 10;
 
 /// Periods of threads of one name are one where they differ by less than this part.
 const SAME_PERIOD: u64 = 1_000;
@@ -57,6 +61,7 @@ struct Ended {
     name: String,
     sums: Sums,
     row: AttachedRow,
+    policies: Policies,
     kept: Option<ScheduleKept>,
 }
 
@@ -72,8 +77,8 @@ pub(super) struct Threads {
     traces: usize,
     threads: u64,
     pooled_only: u64,
-    /// Those that were awake all the time.
-    pub(super) never_slept: Vec<String>,
+    /// Those that were awake all the time, and how long that was of one that has ended, ns.
+    never_slept: Vec<(String, Option<u64>)>,
 }
 
 /// Whether it has lived for long enough to be told of by itself.
@@ -145,7 +150,7 @@ impl Threads {
         if let Some(pool) = self.pools.get_mut(&followed.name) {
             pool.threads -= 1;
         }
-        followed.resume(ended.sums, ended.kept);
+        followed.resume(ended.sums, ended.policies, ended.kept);
         self.begin_trace(&mut followed, prio);
         if let (Some(traced), Some(cycles)) = (&self.traced, followed.resume_cycle_trace(prio)) {
             let _ = traced.send(cycles);
@@ -183,14 +188,34 @@ impl Threads {
     /// The thread has ended, and all was taken.
     pub(super) fn end(&mut self, followed: Followed, now_ns: i64) {
         let is_told = is_old(&followed, now_ns);
+        self.note_sleepless(&followed);
         self.sum_up(followed, is_told);
+    }
+
+    /// Notes it where it never slept; of one that has ended, where that was not soon.
+    fn note_sleepless(&mut self, followed: &Followed) {
+        let lived_ns = followed.awake.has_ended().then_some(followed.awake.lived_ns);
+        let is_short = lived_ns.is_some_and(|ns| ns < SETTLED_NS.cast_unsigned());
+        if !is_short && followed.never_slept() {
+            self.never_slept.push((followed.series(), lived_ns));
+        }
+    }
+
+    /// The names of those that were awake all the time, of so many ns: not of short work that
+    /// others came after.
+    pub(super) fn never_slept(&mut self, length_ns: u64) -> Vec<String> {
+        let is_told = |lived_ns: Option<u64>| lived_ns.is_none_or(|ns| ns >= length_ns / TOLD_PART);
+        let all = std::mem::take(&mut self.never_slept).into_iter();
+        let mut told: Vec<_> =
+            all.filter(|(_, lived_ns)| is_told(*lived_ns)).map(|(name, _)| name).collect();
+        told.sort();
+        told.dedup();
+        told
     }
 
     /// The run has ended, and all was taken.
     pub(super) fn end_of_run(&mut self, followed: Followed) {
-        if followed.never_slept() {
-            self.never_slept.push(followed.series());
-        }
+        self.note_sleepless(&followed);
         self.sum_up(followed, true);
     }
 
@@ -204,8 +229,9 @@ impl Threads {
         }
         self.threads += 1;
         pool.threads += 1;
-        let policy = pool.policy.get_or_insert_with(|| followed.policy.clone());
-        *policy = policy.take().filter(|known| Some(known) == followed.policy.as_ref());
+        let own = followed.policies.words();
+        let policy = pool.policy.get_or_insert_with(|| own.clone());
+        *policy = policy.take().filter(|known| Some(known) == own.as_ref());
         if let Some(period_ns) = followed.period_ns() {
             let same = |known: u64| known.abs_diff(period_ns) <= known / SAME_PERIOD;
             let known = pool.period_ns.unwrap_or(Some(period_ns));
@@ -225,7 +251,7 @@ impl Threads {
         let name = followed.series();
         let mut row = followed.sums.row(&name);
         (row.tid, row.pid) = (Some(followed.tid), Some(followed.pid));
-        row.policy = followed.policy.take();
+        row.policy = own;
         row.budget = followed.budget.map(|budget| AttachedBudget {
             runtime_ns: budget.runtime_ns,
             deadline_ns: budget.deadline_ns,
@@ -238,7 +264,8 @@ impl Threads {
             row.period_changed = kept.changed;
             followed.sums.set_schedule(kept);
         }
-        self.ended.push(Ended { name, sums: followed.sums, row, kept });
+        let (sums, policies) = (followed.sums, followed.policies);
+        self.ended.push(Ended { name, sums, row, policies, kept });
     }
 
     /// The largest latency of all that is known by now, ns.

@@ -3,6 +3,7 @@
 use super::{DIM, push_lines};
 use crate::{
     report::{deadline::SeriesDeadline, sample_name, table::Table},
+    run::series_name::is_response,
     units::{Nanos, count, span},
 };
 
@@ -80,6 +81,9 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
         ));
     }
     if found.iter().any(|own| own.longest_burst.is_none()) {
+        let mut in_counts = found.iter().filter(|own| own.longest_burst.is_none());
+        // Of work there are counts alone, whatever a run keeps.
+        let has_raw = has_raw && in_counts.any(|own| !is_response(&own.series));
         let remedy = if has_raw { ": --raw keeps every sample" } else { "" };
         notes.push(format!("how misses follow each other is not in counts{remedy}"));
     }
@@ -135,11 +139,16 @@ mod tests {
             windows: Vec::new(),
             worst_interval: None,
         };
-        let mut out = String::new();
-        push(&mut out, &[own], 60.0, true);
-        let text = anstream::adapter::strip_str(&out).to_string();
+        let of = |own: SeriesDeadline| {
+            let mut out = String::new();
+            push(&mut out, &[own], 60.0, true);
+            anstream::adapter::strip_str(&out).to_string()
+        };
+        let text = of(own.clone());
         assert!(text.contains("99.970 %"), "{text}");
         assert!(text.contains("fewer than 10 independent misses"), "{text}");
         assert!(text.contains("--raw keeps every sample"), "{text}");
+        let text = of(SeriesDeadline { series: "cpu0/response".into(), ..own });
+        assert!(text.contains("is not in counts\n"), "--raw keeps none of work: {text}");
     }
 }

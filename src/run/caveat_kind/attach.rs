@@ -131,12 +131,13 @@ const NAMED: usize = 4;
 
 fn never_slept(threads: &[String]) -> String {
     let mut named = threads.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let there = if threads.len() == 1 { "it was" } else { "they were" };
     if threads.len() > NAMED {
         named = format!("{named} and {} more", threads.len() - NAMED);
     }
     format!(
-        "{} had or wanted a CPU in all of the measured time, or in more than the last half of it, \
-         and did not sleep ({named}): without a wake-up there is no latency.",
+        "{} had or wanted a CPU in all of the measured time that {there} there, or in more than \
+         the last half of it, and did not sleep ({named}): without a wake-up there is no latency.",
         many(threads.len() as u64, "thread")
     )
 }
