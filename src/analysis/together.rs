@@ -30,11 +30,13 @@ pub struct Together {
 
 /// Peaks of one cause whose late intervals overlap on at least two CPUs; `peaks` must be sorted by
 /// time. What is late at once for different causes is a coincidence, of which a busy machine has
-/// many. Nothing where there are none, as of peaks without a time.
+/// many; what is unexplained, as its events were lost or as nothing shows it, need not have one
+/// cause. Nothing where there are none, as of peaks without a time.
 #[must_use]
 pub fn together(peaks: &[Brief]) -> Option<Together> {
     let mut causes: BTreeMap<(Cause, &str), OfCause> = BTreeMap::new();
-    for (at_ns, peak) in peaks.iter().filter_map(|peak| Some((peak.at_ns?, peak))) {
+    let explained = peaks.iter().filter(|peak| peak.cause != Cause::Unexplained);
+    for (at_ns, peak) in explained.filter_map(|peak| Some((peak.at_ns?, peak))) {
         causes.entry((peak.cause, &peak.name)).or_default().add(at_ns, peak);
     }
     causes.values_mut().for_each(OfCause::close);
@@ -136,6 +138,18 @@ mod tests {
     #[test]
     fn peaks_of_different_causes_that_overlap_are_a_coincidence() {
         assert_eq!(together(&[peak(0, 100, 0, "a"), peak(50, 100, 1, "b")]), None);
+    }
+
+    #[test]
+    fn what_is_unexplained_is_no_common_cause() {
+        let lost = |at_ns, cpu| Brief {
+            cause: Cause::Unexplained,
+            ..peak(at_ns, 100, cpu, "events overwritten before they were read")
+        };
+        assert_eq!(together(&[lost(0, 0), lost(50, 1)]), None);
+        let found = together(&[lost(0, 0), peak(1, 9, 0, "a"), peak(2, 9, 1, "a"), lost(50, 1)]);
+        let found = found.unwrap();
+        assert_eq!((found.name.as_str(), found.peaks, found.share), ("a", 2, 0.5));
     }
 
     #[test]

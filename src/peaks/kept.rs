@@ -5,12 +5,6 @@ use tardy_hot::stages::{Late, Stages};
 use super::{MeasuredThread, late_wakeup::LateWakeup, timeline, waiting::Waiting};
 use crate::run::peaks::{Basis, Cause, Part, Peak, StagesOf, WayOf};
 
-/// What is said of a peak whose events were overwritten before it was analysed.
-pub(super) const EVENTS_LOST: &str = "events overwritten before they were read";
-
-/// What is said of one that still waited when the run was over.
-pub(super) const NOT_ANALYSED: &str = "not analysed, as too many were late";
-
 /// A peak of which no more is known than what its thread found itself, and `why`.
 #[must_use]
 pub(super) fn lost(me: &MeasuredThread, one: &Waiting, roams: bool, why: &str) -> Peak {

@@ -58,7 +58,7 @@ pub(crate) use way::{MessageWay, WayKind};
 
 use crate::run::{
     measured_steal::stolen_ns,
-    peaks::{Blame, Peak},
+    peaks::{Blame, EVENTS_LOST, NOT_ANALYSED, Peak},
 };
 use late_wakeup::LateWakeup;
 use retention::WorstPeaks;
@@ -322,7 +322,7 @@ impl Blamer {
     /// Passes over all that wait; the peaks among them, which nobody has looked at.
     pub(crate) fn give_up(&mut self) -> Vec<Peak> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.iter().filter_map(|one| self.pass_over(one, kept::NOT_ANALYSED)).collect()
+        waiting.iter().filter_map(|one| self.pass_over(one, NOT_ANALYSED)).collect()
     }
 
     /// 1 for a thread whose work is judged, 0 for others: each kind has peaks of its own, or those
@@ -361,7 +361,7 @@ impl Blamer {
         let is_work = |one: &Waiting| self.kind(one.thread) == 1;
         let given_up = shed(&mut waiting, is_work, is_gone, |one| self.is_urgent(one));
         self.waiting = waiting;
-        given_up.iter().filter_map(|one| self.pass_over(one, kept::EVENTS_LOST)).collect()
+        given_up.iter().filter_map(|one| self.pass_over(one, EVENTS_LOST)).collect()
     }
 
     fn count_passed_over(&mut self, thread: usize) {
@@ -417,7 +417,7 @@ impl Blamer {
             false => Some(message::gather(&mut wakeup, &progress.usual_ways)),
         };
         if wakeup.is_lost() {
-            return self.pass_over(one, kept::EVENTS_LOST);
+            return self.pass_over(one, EVENTS_LOST);
         }
         let parts = match &message {
             Some(message) => message.parts(&mut wakeup),

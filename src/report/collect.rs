@@ -24,7 +24,7 @@ use super::{
     tracks, without_host, words,
 };
 use crate::run::{
-    CaveatKind, Document, Run, SeriesSummary, names,
+    CaveatKind, Document, LatencyView, Run, SeriesSummary, names,
     per_period::per_period,
     tracks::{InterruptCount, LoadRow, MachineRow, from_csv},
 };
@@ -45,11 +45,12 @@ pub fn page_within(mut runs: Vec<Run>, within: TimeRange) -> Page {
     runs.iter_mut().for_each(|run| by_names(&mut run.document));
     let documents = || runs.iter().map(|run| &run.document);
     let edges = latency_edges(documents());
-    Page {
-        runs: runs.iter().map(|run| page_run(run, &edges, within)).collect(),
-        latency_edges_ns: edges,
-        ..Page::empty(documents())
+    let mut of_runs: Vec<PageRun> = runs.iter().map(|run| page_run(run, &edges, within)).collect();
+    if of_runs.len() > 1 && documents().any(LatencyView::lacks_periods) {
+        // Side by side only what all of them have says something.
+        of_runs.iter_mut().for_each(|run| run.scheduled_first = false);
     }
+    Page { runs: of_runs, latency_edges_ns: edges, ..Page::empty(documents()) }
 }
 
 /// Leaves the series and figures of attached threads by their names: single threads may be
@@ -279,5 +280,31 @@ mod tests {
         assert_eq!(latency_edges([&timer].into_iter()).first(), Some(&10_000));
         timer.series[0].missed = Some(2);
         assert_eq!(latency_edges([&timer].into_iter()).first(), Some(&1));
+    }
+
+    #[test]
+    fn periods_come_first_only_where_every_run_of_a_page_has_them() {
+        let place = tempfile::tempdir().unwrap();
+        let run = |name: &str, has_view: bool| {
+            let series = [("cpu0", vec![vec![5_000; 96]])];
+            fixture::written_with(&place.path().join(name), &series, |document| {
+                let own = &mut document.series[0];
+                (own.period_ns, own.missed) = (Some(1_000_000), Some(90));
+                let view = crate::run::Scheduled {
+                    count: 186,
+                    mean: None,
+                    max: own.max,
+                    percentiles: own.percentiles.clone(),
+                    uncertain: Vec::new(),
+                };
+                own.scheduled = has_view.then_some(view);
+            })
+        };
+        let first = |runs: Vec<Run>| -> Vec<bool> {
+            page(runs).runs.iter().map(|run| run.scheduled_first).collect()
+        };
+        assert_eq!(first(vec![run("a", true), run("b", true)]), [true, true]);
+        assert_eq!(first(vec![run("c", true), run("d", false)]), [false, false]);
+        assert_eq!(first(vec![run("e", true)]), [true]);
     }
 }

@@ -99,7 +99,8 @@ pub struct PageRun {
     /// What its samples are called.
     pub samples: SampleWords,
     /// Whether so many periods were missed that what the wake-ups say of themselves flatters: then
-    /// the view per scheduled period comes first.
+    /// the view per scheduled period comes first. Of several runs it does not where a series of one
+    /// of them missed periods and has no such view.
     pub scheduled_first: bool,
     /// The command line, quoted for a shell.
     pub command: String,

@@ -1452,7 +1452,7 @@ export type PageRun = {
   record: RunRecord;
   /** What its samples are called. */
   samples: SampleWords;
-  /** Whether so many periods were missed that what the wake-ups say of themselves flatters: then the view per scheduled period comes first. */
+  /** Whether so many periods were missed that what the wake-ups say of themselves flatters: then the view per scheduled period comes first. Of several runs it does not where a series of one of them missed periods and has no such view. */
   scheduled_first: boolean;
   /** One entry a series of wake-ups in `record.series`, in its order; stages are in `stages`. */
   series: PageSeries[];

@@ -66,10 +66,16 @@ interface Numbers {
   uncertain: string[];
 }
 
-function numbers({ summary }: Row, view: View): Numbers | null {
+/** Whether a series is told per wake-up in the view per period too: it has no other. */
+function onlyPerWakeUp(row: Row): boolean {
+  return row.summary !== null && !row.summary.scheduled && !(row.stage && row.drawn);
+}
+
+function numbers(row: Row, view: View): Numbers | null {
+  const { summary } = row;
   if (!summary) return null;
   // A response is told per wake-up in both views: a missed period has no work.
-  if (view === 'wake-up' || summary.stage === RESPONSE) return summary;
+  if (view === 'wake-up' || summary.stage === RESPONSE || onlyPerWakeUp(row)) return summary;
   const { scheduled } = summary;
   // The earliest period is the earliest wake-up: the view only adds later ones behind a late one.
   return scheduled && { ...scheduled, min: null };
@@ -158,7 +164,7 @@ function columns(context: Context, rows: Row[], view: View, split: boolean): Col
     title, raw: title, hint, value: pick,
     cell: (row) => { const n = pick(row); return n === null ? '–' : count(n); },
   });
-  const found: Column<Row>[] = [nameColumn(context)];
+  const found: Column<Row>[] = [nameColumn(context, view)];
   if (several) found.push(runColumn(context.page.runs, (row) => row.run));
   found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? capital(many) : 'Periods'));
   if (rows.some(({ summary }) => summary?.missed !== null)) {
@@ -184,7 +190,13 @@ function doubt(row: Row, name: string, view: View): string | null {
   return `uncertain: fewer than 10 of ${count(own.count)} samples lie beyond p${name}; it is little more than the maximum`;
 }
 
-function nameColumn(context: Context): Column<Row> {
+/** Beside the name of a series that shows something else than the rows around it. */
+function mark(row: Row, view: View): HTMLElement | null {
+  if (view === 'wake-up' || !onlyPerWakeUp(row)) return null;
+  return h('span', { class: 'view-mark', title: 'It has no view per scheduled period: each wake-up counts once' }, 'per wake-up');
+}
+
+function nameColumn(context: Context, view: View): Column<Row> {
   return {
     title: 'series', raw: 'series', left: true, value: (row) => (row.stage && !row.drawn ? `${row.name} (${row.stage})` : row.name),
     cell: (row) => {
@@ -200,7 +212,8 @@ function nameColumn(context: Context): Column<Row> {
         const again = [...document.querySelectorAll<HTMLElement>('.figures button.name')];
         again.find((other) => other.textContent === seriesTitle(row.name))?.focus();
       });
-      return button;
+      const other = mark(row, view);
+      return other ? h('span', {}, button, ' ', other) : button;
     },
   };
 }

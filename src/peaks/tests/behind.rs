@@ -134,7 +134,7 @@ fn what_was_overwritten_is_passed_over_and_never_unexplained() {
     for peak in &peaks {
         let was_lost = peak.at_ns.unwrap() <= half * APART;
         let named = &peak.blame[0];
-        assert_eq!(named.name == crate::peaks::kept::EVENTS_LOST, was_lost, "{peak:?}");
+        assert_eq!(named.name == crate::run::peaks::EVENTS_LOST, was_lost, "{peak:?}");
         assert_eq!(named.cause == Cause::Thread, !was_lost, "{peak:?}");
         assert!(!was_lost || (peak.stages.is_some() && named.ns == peak.latency_ns as u64));
     }
@@ -223,7 +223,7 @@ fn what_still_waits_at_the_end_is_not_said_to_be_overwritten() {
     let mut blamer = blamer(0, wishes(10));
     assert!(blamer.work(|| Effort::Nothing).is_empty());
     let peaks = blamer.give_up();
-    let named = |peak: &Peak| peak.blame[0].name == crate::peaks::kept::NOT_ANALYSED;
+    let named = |peak: &Peak| peak.blame[0].name == crate::run::peaks::NOT_ANALYSED;
     assert!(!peaks.is_empty() && peaks.iter().all(named), "{peaks:?}");
     let record = blamer.record();
     assert_eq!((record.blamed, record.passed_over), (0, BATCH.cast_unsigned()));

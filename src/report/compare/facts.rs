@@ -142,11 +142,28 @@ fn of_setup(document: &Document) -> Vec<(String, String)> {
     policies.into_iter().chain(others).collect()
 }
 
-/// How attached threads are scheduled, by names.
+/// How attached threads are scheduled, and when they are due, by names.
 fn of_names(record: &AttachRecord) -> Vec<(String, String)> {
     let names = record.rows.iter().filter(|row| row.tid.is_none());
-    let one = |row: &AttachedRow| Some((format!("policy of {}", row.series), row.policy.clone()?));
-    names.filter_map(one).collect()
+    let one = |row: &AttachedRow| {
+        let policy = row.policy.clone();
+        let policy = policy.map(|policy| (format!("policy of {}", row.series), policy));
+        let periods = periods(record, row);
+        let period = (!periods.is_empty()).then(|| (format!("period of {}", row.series), periods));
+        [policy, period].into_iter().flatten()
+    };
+    names.flat_map(one).collect()
+}
+
+/// The period of all threads of a name, or where they have none together those that they have.
+fn periods(record: &AttachRecord, all: &AttachedRow) -> String {
+    let is_own = |row: &&AttachedRow| row.series.split('/').next() == Some(&*all.series);
+    let threads = || record.rows.iter().filter(|row| row.tid.is_some()).filter(is_own);
+    let periods: BTreeSet<i64> = match all.period_ns {
+        Some(ns) => [ns].into(),
+        None => threads().filter_map(|row| row.period_ns).collect(),
+    };
+    periods.into_iter().map(words::round).collect::<Vec<_>>().join(", ")
 }
 
 /// Every parameter of the probe under its own name, and where messages were exchanged the ends.
@@ -218,4 +235,43 @@ fn work(a: &[&LoggedRun], b: &[&LoggedRun]) -> Vec<FactDifference> {
         differs.then(|| FactDifference { fact, a: shown(of_a), b: shown(of_b) })
     };
     names.into_iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{report::fixture, run::AttachedTimes};
+
+    #[test]
+    fn the_periods_of_attached_threads_are_facts() {
+        let row = |series: &str, tid: Option<u32>, period_ns: Option<i64>| -> AttachedRow {
+            let times = AttachedTimes::default();
+            let mut row: AttachedRow = serde_json::from_value(serde_json::json!({
+                "series": series, "wakeups": 9, "by_timer": 9, "by_interrupt": 0, "by_ipi": 0,
+                "by_task": 0, "by_own_timer": 9, "in_slack": 0, "preempted": 0, "unmatched": 0,
+                "run": times, "ready": times, "blocked": times,
+            }))
+            .unwrap();
+            (row.tid, row.period_ns) = (tid, period_ns);
+            row.policy = Some("fifo 50".into());
+            row
+        };
+        let of = |rows: Vec<AttachedRow>| {
+            let record = AttachRecord { rows, ..AttachRecord::default() };
+            facts(&Document { attached: Some(record), ..fixture::of("attach", &["ctl"]) })
+        };
+        let fast = of(vec![row("ctl", None, Some(5_000_000)), row("main", None, None)]);
+        let slow = of(vec![row("ctl", None, Some(8_000_000)), row("main", None, None)]);
+        let found = differing(&[fast], &[slow]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let said = (found[0].fact.as_str(), found[0].a[0].as_str(), found[0].b[0].as_str());
+        assert_eq!(said, ("period of ctl", "5 ms", "8 ms"));
+        let several = of(vec![
+            row("ctl", None, None),
+            row("ctl/7", Some(7), Some(8_000_000)),
+            row("ctl/8", Some(8), Some(5_000_000)),
+            row("other/9", Some(9), Some(1_000_000)),
+        ]);
+        assert!(several.contains(&("period of ctl".into(), "5 ms, 8 ms".into())), "{several:?}");
+    }
 }

@@ -149,14 +149,22 @@ fn one(
     let mut row = row(&measured, &sides, series, judged_runs);
     if measured.measured_as == MeasuredAs::ShareMissed {
         let (of_a, of_b) = blocks.split_at(of_a.min(blocks.len()));
-        (row.a, row.b) = (missed(of_a), missed(of_b));
+        row.a = as_it_was(of_a).unwrap_or(row.a);
+        row.b = as_it_was(of_b).unwrap_or(row.b);
     }
     Measured { row, sides, is_judged: options.judged.contains(&figure) }
 }
 
-/// The share of missed periods as it was: for its logarithm, and so in the ratio, half a period
-/// more counts as missed, as none would have no ratio.
-fn missed(blocks: &[MeasuredBlock]) -> f64 {
+/// The share of missed periods as it was, of one run and where none was missed: for its logarithm,
+/// and so in the ratio, half a period more counts as missed, as none would have no ratio. Of several
+/// runs the ratio is of geometric means, which may be far from the share of all periods together.
+fn as_it_was(blocks: &[MeasuredBlock]) -> Option<f64> {
+    let is_it = blocks.len() == 1 || blocks.iter().all(|block| block.missed == 0);
+    is_it.then(|| missed(blocks))
+}
+
+/// The share of all periods of these runs together that were missed.
+pub(super) fn missed(blocks: &[MeasuredBlock]) -> f64 {
     let sum = |of: fn(&MeasuredBlock) -> u64| blocks.iter().map(of).sum::<u64>() as f64;
     sum(|block| block.missed) / sum(|block| block.periods).max(1.0)
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{CompareOptions, LoggedRun, delays};
+use super::{CompareOptions, LoggedRun, delays, figures::missed};
 use crate::{
     analysis::replicates::FEWEST_RUNS,
-    report::without_host::mark,
+    report::{causes::words::percent, without_host::mark},
     run::{AbVerdict, ComparedFigureRow, Document, LatencyView},
     units::{Nanos, many},
 };
@@ -37,6 +37,7 @@ pub(super) fn of(
     remarks.extend(counted(a, b));
     remarks.extend(shares(figures));
     remarks.extend(maxima(a, b));
+    remarks.extend(missed_periods(a, b, series));
     remarks.extend(left_out(a, b, series));
     remarks
 }
@@ -175,6 +176,28 @@ fn maxima(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
              {} in A, {} in B.",
             Nanos(of_a),
             Nanos(of_b)
+        )
+    })
+}
+
+/// What the share of missed periods of several runs is.
+fn missed_periods(a: &[&LoggedRun], b: &[&LoggedRun], series: &[String]) -> Option<String> {
+    let names: Vec<&str> = series.iter().map(String::as_str).collect();
+    let has_schedule = |run: &&LoggedRun| run.has_schedule(&names);
+    let are_several = a.len().max(b.len()) > 1;
+    if !are_several || names.is_empty() || !a.iter().chain(b).all(has_schedule) {
+        return None;
+    }
+    let all = |side: &[&LoggedRun]| -> f64 {
+        missed(&side.iter().map(|run| run.block(&names)).collect::<Vec<_>>())
+    };
+    let (of_a, of_b) = (all(a), all(b));
+    (of_a > 0.0 || of_b > 0.0).then(|| {
+        format!(
+            "missed is the geometric mean of the shares of the runs, for which half a period more \
+             counts as missed in each; of all their periods together {} were missed in A, {} in B.",
+            percent(of_a),
+            percent(of_b)
         )
     })
 }

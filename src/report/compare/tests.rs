@@ -1,6 +1,7 @@
 //! Made-up runs side by side.
 
 mod delays;
+mod missed;
 
 use std::path::Path;
 

@@ -10,6 +10,7 @@ mod text;
 mod timeline;
 mod verdict;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -61,6 +62,10 @@ pub struct WhyReport {
     pub summed_ns: Option<i64>,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
+    /// All wake-ups later than `lowest_threshold_ns`, as the run's histograms count them: those
+    /// that were blamed, and those that were not, as the threshold had risen above them.
+    #[serde(default)]
+    pub late: u64,
     /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
     /// were waiting.
     pub passed_over: u64,
@@ -171,7 +176,6 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         ..Blame::default()
     });
     let series: Vec<&str> = run.document.wakeups().map(|series| series.name.as_str()).collect();
-    let interval = run.document.probe.interval_ns();
     let mut why = WhyReport {
         run: run.document.id.clone(),
         sample: SampleName::of(&run.document),
@@ -180,6 +184,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         lowest_threshold_ns: blame.lowest_threshold_ns,
         summed_ns,
         blamed: blame.blamed,
+        late: later_than(&total, blame.lowest_threshold_ns).max(blame.blamed),
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
@@ -187,7 +192,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         responses: responses::spent_on(&blame),
         responses_analysed: responses::analysed(&blame),
         responses_passed_over: blame.responses_passed_over,
-        periodic: periodic::causes(&all, interval.unwrap_or(1_000_000)),
+        periodic: periodic::causes(&all, &run.document),
         together: together(&all),
         preempted: preempted(&blame, &series),
         peaks_found: all.len() as u64,
@@ -197,6 +202,12 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
     };
     why.verdict = verdict::verdict(&why, series.len());
     Ok((why, run.record_with(caveats)))
+}
+
+/// How many are later than this, by whole buckets.
+fn later_than(latencies: &Histogram<u64>, ns: i64) -> u64 {
+    let ns = u64::try_from(ns).unwrap_or(0);
+    latencies.count_between(latencies.next_non_equivalent(ns), u64::MAX)
 }
 
 fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {

@@ -297,14 +297,30 @@ fn few(names: &[String]) -> String {
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
+/// What the table of tasks counts: by far not all that was late, where the threshold has risen.
+fn of_how_many(why: &WhyReport) -> String {
+    let mut text =
+        format!("Who went first in the {} {} analysed", count(why.blamed), why.sample.many());
+    // The sums of a run that goes on reach less far than its histograms.
+    if why.late > why.blamed && why.summed_ns.is_none() {
+        let (late, lowest) = (why.sample.late(), Nanos(why.lowest_threshold_ns));
+        text.push_str(&format!(", of {} that were {late} than {lowest}", count(why.late)));
+    }
+    if why.responses_analysed > 0 {
+        text.push_str("; late responses are not in it");
+    }
+    text + ":"
+}
+
 /// Who went before whom.
 fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
     let matrix = &why.preempted;
     if matrix.rows.is_empty() {
         return;
     }
+    wrapped(sheet, DIM, &of_how_many(why));
     let columns = matrix.series.len().min(MOST_COLUMNS);
-    let mut headings = vec!["who went first: times / ms".to_owned(), "all".to_owned()];
+    let mut headings = vec!["times / ms".to_owned(), "all".to_owned()];
     headings.extend(matrix.series.iter().take(columns).map(|series| shown(series)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
     for row in matrix.rows.iter().take(MOST_TASKS) {
@@ -361,6 +377,25 @@ mod tests {
         let wanted = "7 round trips that were longer than 90.0 us were analysed; 2 had an end that \
                       had not gone to sleep.";
         assert_eq!(counted(&why), wanted);
+    }
+
+    #[test]
+    fn the_table_of_tasks_says_of_how_many_it_is() {
+        let mut why = WhyReport {
+            lowest_threshold_ns: 50_000,
+            threshold_ns: 11_600_000,
+            blamed: 76,
+            late: 1_234,
+            ..WhyReport::default()
+        };
+        let wanted = "Who went first in the 76 wake-ups analysed, of 1 234 that were later than \
+                      50.0 us:";
+        assert_eq!(of_how_many(&why), wanted);
+        (why.summed_ns, why.responses_analysed) = (Some(8_000_000_000), 3);
+        let wanted = "Who went first in the 76 wake-ups analysed; late responses are not in it:";
+        assert_eq!(of_how_many(&why), wanted);
+        (why.summed_ns, why.late, why.responses_analysed) = (None, 76, 0);
+        assert_eq!(of_how_many(&why), "Who went first in the 76 wake-ups analysed:");
     }
 
     #[test]
