@@ -45,6 +45,10 @@ pub struct SeriesDeadline {
     /// are in neither count. 0 for others.
     #[serde(default)]
     pub unseen: u64,
+    /// A thread has no period, so that what it passed over without a cycle is in no count. False
+    /// for what is not attached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cycles_alone: bool,
     /// The share that met it, 0 to 1.
     pub share_met: f64,
     /// The lower end of its 95 % interval; null with fewer than 10 independent misses.
@@ -135,6 +139,7 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
             periods,
             missed,
             unseen: row_of_response(&run.document, own).map_or(0, |row| row.unmatched),
+            cycles_alone: is_without_period(&run.document, own),
             share_met: 1.0 - missed as f64 / periods.max(1) as f64,
             share_met_low: share.map(|(_, high)| 1.0 - high),
             share_met_high: share.map(|(low, _)| 1.0 - low),
@@ -199,6 +204,17 @@ fn without_a_cycle(document: &Document, series: &SeriesSummary) -> u64 {
     missed.min(lateness.count.saturating_add(missed).saturating_sub(cycles))
 }
 
+/// Whether one of the threads whose response this is has no period.
+fn is_without_period(document: &Document, series: &SeriesSummary) -> bool {
+    let Some(row) = row_of_response(document, series) else { return false };
+    let is_one = |own: &AttachedRow| {
+        let name = own.series.rsplit_once('/').map(|(name, _)| name);
+        own.tid.is_some() && own.response.is_some() && name == Some(row.series.as_str())
+    };
+    let rows = document.attached.iter().flat_map(|record| &record.rows);
+    row.missed.is_none() || rows.filter(|own| is_one(own)).any(|own| own.missed.is_none())
+}
+
 /// Samples in the bucket that holds the deadline, or above it.
 fn late(counts: &hdrhistogram::Histogram<u64>, limit: u64) -> u64 {
     let over = counts.iter_recorded().filter(|bucket| bucket.value_iterated_to() > limit);
@@ -258,7 +274,7 @@ fn kept(run: &Run, deadline_ns: i64) -> Option<Vec<Misses>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::{report::fixture, run::AttachRecord};
 
     #[test]
     fn counts_say_how_many_missed_and_not_in_which_order() {
@@ -308,5 +324,37 @@ mod tests {
         // One cycle over it, and three periods without any; the view per period has two of those
         // within it.
         assert_eq!((found.periods, found.missed), (5_003, 4));
+    }
+
+    #[test]
+    fn where_a_thread_has_no_period_only_cycles_are_judged_and_that_is_said() {
+        let row = |name: &str, tid: &str, missed: &str| -> AttachedRow {
+            let text = format!(
+                r#"{{"series": "{name}", {tid} "wakeups": 9, "by_timer": 9, "by_interrupt": 0,
+                "by_ipi": 0, "by_task": 0, "by_own_timer": 9, "in_slack": 0, {missed}
+                "preempted": 0, "unmatched": 0, "run": {{"count": 0}}, "ready": {{"count": 0}},
+                "blocked": {{"count": 0}}, "response": {{"count": 9}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let place = tempfile::tempdir().unwrap();
+        let blocks = || vec![vec![300_000_u64; 100]];
+        let series = [("app", blocks()), ("app/response", blocks())];
+        let judged = |of: &str, rows: Vec<AttachedRow>| {
+            let run = fixture::written_with(&place.path().join(of), &series, |document| {
+                let work = &mut document.series[1];
+                work.stage_of = Some("app".into());
+                work.stage = Some("response".into());
+                document.attached = Some(AttachRecord { rows, ..AttachRecord::default() });
+            });
+            deadlines(&run, Some(2_000_000)).unwrap().remove(0)
+        };
+        let kept = r#""missed": 4,"#;
+        let [one, two] = [r#""tid": 1,"#, r#""tid": 2,"#];
+        let all = judged("a", vec![row("app", "", kept), row("app/1", one, kept)]);
+        assert!(!all.cycles_alone, "{all:?}");
+        let rows = vec![row("app", "", kept), row("app/1", one, kept), row("app/2", two, "")];
+        assert!(judged("b", rows).cycles_alone);
+        assert!(judged("c", vec![row("app", "", "")]).cycles_alone);
     }
 }

@@ -80,6 +80,13 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
             count(own.unseen)
         ));
     }
+    for own in found.iter().filter(|own| own.cycles_alone) {
+        let name = sample_name::series(&own.series);
+        notes.push(format!(
+            "- {name}: cycles alone; a thread of it has no period, and what it passed over is in no \
+             count"
+        ));
+    }
     if found.iter().any(|own| own.longest_burst.is_none()) {
         let mut in_counts = found.iter().filter(|own| own.longest_burst.is_none());
         // Of work there are counts alone, whatever a run keeps.
@@ -132,6 +139,7 @@ mod tests {
             periods: 10_000,
             missed: 3,
             unseen: 0,
+            cycles_alone: true,
             share_met: 0.9997,
             share_met_low: None,
             share_met_high: None,
@@ -148,6 +156,7 @@ mod tests {
         assert!(text.contains("99.970 %"), "{text}");
         assert!(text.contains("fewer than 10 independent misses"), "{text}");
         assert!(text.contains("--raw keeps every sample"), "{text}");
+        assert!(text.contains("cpu0: cycles alone"), "{text}");
         let text = of(SeriesDeadline { series: "cpu0/response".into(), ..own });
         assert!(text.contains("is not in counts\n"), "--raw keeps none of work: {text}");
     }
