@@ -38,6 +38,7 @@ pub mod lock;
 pub mod writer;
 pub mod messages;
 pub mod measured_steal;
+mod part_names;
 pub mod peaks;
 pub mod peaks_file;
 pub mod plan_record;

@@ -10,6 +10,9 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::part_names::{
+    EARLIER_PACKETS, EVENTS_LOST, KERNEL_ENTRY, MESSAGE_PATH, NOT_ANALYSED, PACING, WAKE_UP_PATH,
+};
 use super::stolen::StolenRecord;
 
 /// What made a wake-up late. The order is that of tables.
@@ -118,28 +121,6 @@ pub enum Basis {
     #[default]
     None,
 }
-
-/// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
-pub const WAKE_UP_PATH: &str = "wake-up path";
-
-/// Name of what every message goes through: the call that sends, the receiver's wake-up and switch,
-/// the call that receives.
-pub const MESSAGE_PATH: &str = "message path";
-
-/// What is said of a peak whose events were overwritten before it was analysed.
-pub const EVENTS_LOST: &str = "events overwritten before they were read";
-
-/// What is said of one that still waited when the run was over.
-pub const NOT_ANALYSED: &str = "not analysed, as too many were late";
-
-/// Name of the way of a thread in user mode into the kernel and back, around what the kernel did.
-pub const KERNEL_ENTRY: &str = "kernel entry and exit";
-
-/// Name of what a thread did for other packets of its stream that came before one.
-pub const EARLIER_PACKETS: &str = "earlier packets";
-
-/// The way of a packet with a schedule before it was sent.
-pub const PACING: &str = "pacing";
 
 /// A part of one latency. Parts sum to the whole; nested time counts once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -250,7 +250,7 @@ fn another_period_on_purpose_is_a_change_and_what_was_counted_before_stays() {
         (0..4).fold(Vec::new(), |expiries, _| then(then(expiries, 50, 10 * MS), 50, 2 * MS));
     assert_eq!(found(&to_and_fro).2, 0);
     // Few before make no other period.
-    assert_eq!(found(&then(then(Vec::new(), 5, 3 * MS), 200, 5 * MS)).3, false);
+    assert!(!found(&then(then(Vec::new(), 5, 3 * MS), 200, 5 * MS)).3);
 }
 
 #[test]

@@ -156,8 +156,9 @@ fn one(
 }
 
 /// The share of missed periods as it was, of one run and where none was missed: for its logarithm,
-/// and so in the ratio, half a period more counts as missed, as none would have no ratio. Of several
-/// runs the ratio is of geometric means, which may be far from the share of all periods together.
+/// and so in the ratio, half a period more counts as missed, as none would have no ratio. Of
+/// several runs the ratio is of geometric means, which may be far from the share of all periods
+/// together.
 fn as_it_was(blocks: &[MeasuredBlock]) -> Option<f64> {
     let is_it = blocks.len() == 1 || blocks.iter().all(|block| block.missed == 0);
     is_it.then(|| missed(blocks))

@@ -1,0 +1,23 @@
+//! Names of parts of a latency that are no task, function or device.
+
+/// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
+pub const WAKE_UP_PATH: &str = "wake-up path";
+
+/// Name of what every message goes through: the call that sends, the receiver's wake-up and switch,
+/// the call that receives.
+pub const MESSAGE_PATH: &str = "message path";
+
+/// What is said of a peak whose events were overwritten before it was analysed.
+pub const EVENTS_LOST: &str = "events overwritten before they were read";
+
+/// What is said of one that still waited when the run was over.
+pub const NOT_ANALYSED: &str = "not analysed, as too many were late";
+
+/// Name of the way of a thread in user mode into the kernel and back, around what the kernel did.
+pub const KERNEL_ENTRY: &str = "kernel entry and exit";
+
+/// Name of what a thread did for other packets of its stream that came before one.
+pub const EARLIER_PACKETS: &str = "earlier packets";
+
+/// The way of a packet with a schedule before it was sent.
+pub const PACING: &str = "pacing";
