@@ -16,7 +16,7 @@ use crate::{
         compare::{
             CompareOptions, CompareReport, HeldRuns, SideComparison, WorseGate, compare_runs, text,
         },
-        gate::GateResult,
+        gate_decision::GateResult,
         plans_beside::PlansBeside,
         published,
     },

@@ -10,7 +10,8 @@ use crate::{
     report::{
         compare::{GateBase, HeldRuns, WorseGate},
         figure_gate::{FigureGate, FigureGateError},
-        gate::{Gate, GateResult, GateVerdict, decide},
+        gate::Gate,
+        gate_decision::{GateResult, GateVerdict, decide},
         sample_name,
         table::Table,
         terminal::fold,

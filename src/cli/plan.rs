@@ -22,7 +22,7 @@ use crate::{
     campaign::{PlanProgress, PlanRequest, PlanView, run_plan},
     plain::plain_path,
     plan::{Plan, PlanRow},
-    report::{gate::GateResult, plan as text},
+    report::{gate_decision::GateResult, plan as text},
     run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run},
     store::{Store, is_plain},
     sys::signals::Quit,

@@ -14,7 +14,8 @@ use crate::{
     report::{
         collect,
         deadline::SeriesDeadline,
-        gate::{Gate, GateResult},
+        gate::Gate,
+        gate_decision::GateResult,
         how_long::{self, StatementCost},
         intervals::{RunIntervals, RunLog},
         tail::RunTail,

@@ -1,7 +1,7 @@
 //! One run of a matrix by itself, as its page shows it: figures with intervals, missed, gates.
 
 use super::{
-    gate::GateResult,
+    gate_decision::GateResult,
     intervals::{NamedInterval, RunIntervals},
     matrix_page::{PageCellRun, PageGate, PageRunFigure},
 };

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{
     figures::number,
-    gate::{GateResult, GateVerdict},
+    gate_decision::{GateResult, GateVerdict},
 };
 use crate::{
     run::{Document, FigureHead, FigureRecord, FigureUnit, Validity},

@@ -19,6 +19,7 @@ mod figures;
 pub(crate) mod fixture;
 pub mod deadline;
 pub mod gate;
+pub mod gate_decision;
 pub mod headline;
 pub mod how_long;
 pub mod html;

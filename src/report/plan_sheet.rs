@@ -2,7 +2,7 @@
 
 use super::{
     cell_run::{measured, unmeasured},
-    gate::GateResult,
+    gate_decision::GateResult,
     matrix_page::PageCellRun,
     suite_page::PageFinding,
 };

@@ -18,7 +18,7 @@ use crate::{
     lab::kernels::LARGEST_CONFIG,
     report::{
         causes::cells,
-        gate::GateResult,
+        gate_decision::GateResult,
         html,
         lab::{self, ConfigRow, ConfigTable, MatrixView},
         matrix_page,

@@ -16,7 +16,10 @@ use crate::{
         cell::guest_runner::GuestRunner,
         matrix::cell_runner::{CellRunner, cell_arguments},
     },
-    report::gate::{Gate, GateResult, GateVerdict, decide},
+    report::{
+        gate::Gate,
+        gate_decision::{GateResult, GateVerdict, decide},
+    },
     run::{Document, Run, Validity, files},
 };
 

@@ -7,7 +7,7 @@ use crate::{
     report::{
         collect,
         deadline::SeriesDeadline,
-        gate::GateResult,
+        gate_decision::GateResult,
         page::InterruptRow,
         terminal::{self, Asked},
     },

@@ -2,7 +2,7 @@
 
 use crate::{
     report::{
-        gate::{GateResult, GateVerdict},
+        gate_decision::{GateResult, GateVerdict},
         headline::headline,
         words,
     },

@@ -3,7 +3,7 @@
 use super::{CompareOptions, WorseGate, compare_runs};
 use crate::{
     analysis::{ab::figure::ComparedFigure, replicates::FEWEST_RUNS},
-    report::gate::GateResult,
+    report::gate_decision::GateResult,
     run::{Document, Run, Validity},
     units::many,
 };
@@ -145,7 +145,7 @@ fn few(of_base: usize, runs: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, gate::GateVerdict};
+    use crate::report::{fixture, gate_decision::GateVerdict};
 
     /// Runs with these 99 % of latencies, so many of each, ns.
     fn runs(place: &std::path::Path, names: &[(&str, u64)]) -> Vec<Run> {

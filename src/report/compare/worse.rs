@@ -10,7 +10,7 @@ use crate::{
     analysis::ab::figure::{ComparedFigure, UnknownFigure},
     report::{
         change::ratio,
-        gate::{GateResult, GateVerdict},
+        gate_decision::{GateResult, GateVerdict},
     },
     run::ComparedFigureRow,
 };
