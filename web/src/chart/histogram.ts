@@ -12,6 +12,8 @@ import { count, exactLatency, latency, shortCount } from '../units';
 import { Stretch } from '../view';
 import { grid, xAxis, yAxis } from './axes';
 
+/** Right of the plot: half of the last label, "100 ms". */
+const WIDEST_LABEL = 26;
 /** The foot of the outlines: below one sample, which must still be seen. */
 const FOOT = Math.log10(0.6);
 
@@ -120,7 +122,7 @@ function option(context: Context, scale: LogScale, frame: Frame): Option {
   const counts: LogScale = { ...scale, low: 0, foot: 0, high: Math.log10(most * 1.5), strip: false };
   const y = logTicks(counts, 8, shortCount);
   return {
-    grid: grid(frame, 10, 44),
+    grid: grid(frame, 10, 44, WIDEST_LABEL),
     xAxis: xAxis({ name: context.page.words.samples.measure, min: frame.from, max: frame.to, ticks: x.at, label: x.label, frame }),
     yAxis: yAxis({ name: context.counting.scheduled ? 'periods per bin' : 'samples per bin', min: FOOT, max: counts.high, ticks: y.at, label: y.label, frame }),
     series: outlines.map((outline) => outlineSeries(context, outline, scale, frame, outlines.length)),
