@@ -381,6 +381,7 @@ mod tests {
             console: watched,
             output: String::new(),
             files: b"tardy-guest-1\n".into(),
+            cpus: Vec::new(),
         }
     }
 

@@ -67,6 +67,11 @@ pub enum GuestEnd {
 }
 
 impl GuestEnd {
+    /// Whether nobody knows what it was doing.
+    pub const fn is_hang(&self) -> bool {
+        matches!(self, Self::Silent(_) | Self::TimeUp(_) | Self::NoHello(_))
+    }
+
     /// In words; nothing where all is well.
     pub fn words(&self) -> Option<String> {
         Some(match self {

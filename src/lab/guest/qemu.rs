@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use super::{
     acpi,
     console::Console,
+    cpu_states::Qmp,
     monitor::{GuestEnd, GuestMonitor, MOST, PORTS, Patience},
     nodes::{self, Nodes},
     output_port, result_port,
@@ -150,6 +151,8 @@ pub struct FinishedGuest {
     pub output: String,
     /// What it handed out: by its port, or where it may not use that, by the second serial port.
     pub files: Vec<u8>,
+    /// Of one that hung: what its CPUs were doing, a line each, or why that is not known.
+    pub cpus: Vec<String>,
 }
 
 /// Boots the guest and waits for its end.
@@ -169,6 +172,10 @@ pub fn boot(machine: &GuestMachine) -> Result<FinishedGuest> {
     child::end_with_this_thread(command.stderr(said));
     // Ctrl-C is for the watching process: QEMU would exit as if the guest had ended.
     command.process_group(0);
+    let hardware = machine.hardware;
+    // In counted time nothing from outside may touch it, and what hangs there does so each time.
+    let is_counted = matches!(hardware.emulation, Emulation::Counted { .. });
+    let qmp = if is_counted { None } else { Some(Qmp::connect(&mut command)?) };
     let mut guest = QemuProcess(command.spawn().context("cannot start QEMU")?);
     let mut monitor = GuestMonitor::new(machine.directory, machine.patience)?;
     let ending = loop {
@@ -185,6 +192,9 @@ pub fn boot(machine: &GuestMachine) -> Result<FinishedGuest> {
         }
         sleep(PAUSE);
     };
+    let looked = qmp.filter(|_| ending.is_hang()).map(|qmp| qmp.look(hardware.cpus, &port("cpus")));
+    let unknown = |error| vec![format!("what its CPUs did is not known: {error:#}")];
+    let cpus = looked.map_or_else(Vec::new, |looked| looked.unwrap_or_else(unknown));
     drop(guest);
     monitor.poll()?;
     let read = |at: usize| bounded(&port(PORTS[at]), MOST[at]);
@@ -193,7 +203,7 @@ pub fn boot(machine: &GuestMachine) -> Result<FinishedGuest> {
         files.clone_from(&output);
     }
     let output = String::from_utf8_lossy(&output).replace('\r', "");
-    Ok(FinishedGuest { ending, console: monitor.console, output, files })
+    Ok(FinishedGuest { ending, console: monitor.console, output, files, cpus })
 }
 
 /// The beginning of a file, as much of it as a port may hold.

@@ -230,6 +230,7 @@ pub(super) fn show(finished: &FinishedGuest) {
     let last = finished.console.tail(SHOWN);
     let silent = finished.console.is_silent().then_some("(nothing)");
     say(&format!("-- the console's last lines\n{}\n--", silent.unwrap_or(&last)));
+    finished.cpus.iter().for_each(|line| say(line));
 }
 
 #[cfg(test)]
