@@ -149,6 +149,23 @@ int BPF_PROG(on_contention_end, u64 lock)
     return trace_lock(TARDY_LOCK_END, lock, 0);
 }
 
+/* Wherever that is done: often on another CPU than the one it is about. */
+SEC("tp_btf/cpu_frequency")
+int BPF_PROG(on_cpu_frequency, u32 khz, u32 cpu)
+{
+    u64 index = __sync_fetch_and_add(&memory.settings.frequencies, 1);
+    struct tardy_frequency *set = &memory.frequencies[index & (TARDY_FREQUENCIES - 1)];
+
+    barrier_var(set);
+    WRITE_ONCE(set->at_ns, 0);
+    barrier();
+    set->cpu = cpu;
+    set->khz = khz;
+    barrier();
+    WRITE_ONCE(set->at_ns, bpf_ktime_get_ns());
+    return 0;
+}
+
 /* The kernel has interrupts off from the begin of the wait to here. */
 SEC("tp_btf/sched_pi_setprio")
 int BPF_PROG(on_sched_pi_setprio, struct task_struct *owner, struct task_struct *waiter)

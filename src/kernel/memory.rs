@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    ops::RangeInclusive,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
@@ -17,7 +18,11 @@ use tardy_hot::stages::{self, ThreadRecord};
 
 use crate::sys::mapped::MappedWords;
 
-use super::{TracingUnavailable, header};
+use super::{
+    TracingUnavailable,
+    frequencies::{self, SetFrequency},
+    header,
+};
 
 // Sizes and offsets are in words of 8 bytes.
 const SETTINGS: usize = 16;
@@ -34,8 +39,9 @@ const CPUS_AT: usize = SETTINGS;
 const THREADS_AT: usize = CPUS_AT + CPUS * CPU;
 const STACKS_AT: usize = THREADS_AT + THREADS * THREAD;
 const HASH_AT: usize = STACKS_AT + STACKS * STACK;
+const FREQUENCIES_AT: usize = HASH_AT + HASH_SLOTS / 4;
 /// All of it.
-pub(super) const WORDS: usize = HASH_AT + HASH_SLOTS / 4;
+pub(super) const WORDS: usize = FREQUENCIES_AT + frequencies::KEPT * frequencies::WORDS;
 
 const _: () = assert!(size_of::<ThreadRecord>() == THREAD * 8);
 
@@ -44,6 +50,7 @@ const LATE_NS: usize = 0;
 const MAX_PRIO_AND_FACTOR: usize = 1;
 const SHIFT_AND_MIN_COUNT: usize = 2;
 const STACKS_LOST: usize = 4;
+const FREQUENCIES: usize = 6;
 
 /// Words of `struct tardy_cpu`.
 #[cfg(test)]
@@ -105,7 +112,9 @@ impl RecorderMemory {
             }
             self.records()[at].tid.store(tid, Relaxed);
         }
-        for (word, four) in self.mapped.words()[HASH_AT..].iter().zip(slots.chunks_exact(4)) {
+        for (word, four) in
+            self.mapped.words()[HASH_AT..FREQUENCIES_AT].iter().zip(slots.chunks_exact(4))
+        {
             let packed = four.iter().rev().fold(0, |sum, &entry| sum << 16 | u64::from(entry));
             word.store(packed, Relaxed);
         }
@@ -122,6 +131,12 @@ impl RecorderMemory {
     /// Stacks that could not be walked.
     pub(super) fn stacks_lost(&self) -> u64 {
         self.word(STACKS_LOST).load(Relaxed)
+    }
+
+    /// The frequencies that `cpu` was set to within `span`, and the last one before it.
+    pub(super) fn frequencies(&self, cpu: u32, span: &RangeInclusive<u64>) -> Vec<SetFrequency> {
+        let count = self.word(FREQUENCIES).load(Acquire);
+        frequencies::read(&self.mapped.words()[FREQUENCIES_AT..], count, cpu, span)
     }
 
     /// The functions of a stack, innermost first; absent where another one took its place.
@@ -255,6 +270,7 @@ mod tests {
             ("threads", THREADS_AT, THREADS * THREAD),
             ("stacks", STACKS_AT, STACKS * STACK),
             ("thread_hash", HASH_AT, HASH_SLOTS / 4),
+            ("frequencies", FREQUENCIES_AT, WORDS - FREQUENCIES_AT),
         ];
         assert_eq!(layout.fields, words.map(|(name, at, n)| (name.to_owned(), at * 8, n * 8)));
         assert_eq!(layout.size, WORDS * 8);

@@ -13,7 +13,8 @@
 //! tasks; wake-ups and moves of measured and of real-time tasks; interrupts, softirqs, timers, idle
 //! states; interrupts sent to other CPUs; NMIs; page faults and contended locks of measured
 //! threads; functions of timers, tasklets, kworkers and calls from other CPUs, and polls of network
-//! devices, at their end where they took 5 us or more; time that KVM took from a guest. Stacks are
+//! devices, at their end where they took 5 us or more; frequencies that the kernel set; time that
+//! KVM took from a guest. Stacks are
 //! walked where [`Stacks`] says so: when the timer's interrupt came late into kernel code, when a
 //! task kept the CPU after the wake-up, and, rarely, when the wake-up found a task that had been in
 //! the kernel for more than 100 us. That last walk delays a wake-up that is not late yet; so it is
@@ -44,6 +45,7 @@ mod attach_unavailable;
 mod attached_thread;
 mod bootstrap;
 mod event;
+mod frequencies;
 mod header {
     //! The numbers of `recorder.h`, by their names there.
     #![expect(dead_code, reason = "not all of them are needed on this side")]
@@ -78,6 +80,7 @@ pub use attached_thread::{
 };
 pub use bootstrap::can_trace;
 pub use event::{Event, EventKind, entry, function, out, vector, why, woken};
+pub use frequencies::SetFrequency;
 pub use memory::ThreadRecords;
 pub use profiler::{ProfileUnavailable, Profiler, ProgramCost, SampledContext, TaskSample};
 pub use recorder::EventReader;

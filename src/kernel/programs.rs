@@ -76,6 +76,7 @@ const OWNERS: &str = "who has a lock that measured threads wait for";
 const TIMERS: &str = "which timer's function a softirq ran";
 const TASKLETS: &str = "which tasklet's function a softirq ran";
 const WORK: &str = "which work a kworker did";
+const FREQUENCIES: &str = "which frequency a processor was set to";
 const CALLS: &str = "which function a call from another processor ran";
 
 /// All of them.
@@ -115,6 +116,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     extra("softirq_entry", SOFTIRQS),
     extra("softirq_exit", SOFTIRQS),
     extra("cpu_idle", "idle states"),
+    newer("cpu_frequency", FREQUENCIES),
     extra("sched_migrate_task", "moves of threads to other CPUs"),
     extra("ipi_send_cpu", SENDERS),
     newer("ipi_send_cpumask", SENDERS),

@@ -13,6 +13,8 @@
 #define TARDY_FRAMES 32
 /* Slots of the hash table from a thread's number to its record; a power of two. */
 #define TARDY_HASH_SLOTS 65536
+/* Frequencies that CPUs were set to, of all of them together; a power of two. */
+#define TARDY_FREQUENCIES 4096
 
 /* What happened; beside each, what the union of `struct tardy_event` holds. */
 enum tardy_kind {
@@ -184,6 +186,13 @@ struct tardy_stack {
     unsigned long long frame[TARDY_FRAMES]; /* innermost first */
 };
 
+/* The kernel set a CPU to a frequency; 16 bytes. */
+struct tardy_frequency {
+    unsigned long long at_ns; /* 0 while the others are written */
+    unsigned int cpu;
+    unsigned int khz;
+};
+
 /* The offset of a variable that this kernel does not have. */
 #define TARDY_NO_OFFSET (-2147483647 - 1)
 
@@ -215,7 +224,8 @@ struct tardy_settings {
     unsigned long long stacks;  /* how many were walked */
     unsigned long long stacks_lost; /* and how many could not be */
     unsigned long long walk_cost_ns; /* average of a walk; 0 before the first */
-    unsigned long long reserved[10];
+    unsigned long long frequencies; /* how often a CPU was set to a frequency */
+    unsigned long long reserved[9];
 };
 
 /* A timer that expired: the last one whose callback began. */
@@ -251,6 +261,7 @@ struct tardy_memory {
     struct tardy_stack stacks[TARDY_STACKS];
     /* By slot: 0 for none, else 1 + the index of the thread's record. */
     unsigned short thread_hash[TARDY_HASH_SLOTS];
+    struct tardy_frequency frequencies[TARDY_FREQUENCIES];
 };
 
 #endif

@@ -15,7 +15,7 @@ use std::{
 
 use crate::sys::mapped::MappedWords;
 
-use super::{event::Event, memory::RecorderMemory, window::Window};
+use super::{event::Event, frequencies::SetFrequency, memory::RecorderMemory, window::Window};
 
 /// Words of an event.
 const EVENT: usize = 4;
@@ -172,6 +172,14 @@ impl EventReader {
         let reaches = window.reaches_back() || (head <= events.slots && head > 0);
         window.into_order(into);
         reaches && lost == 0
+    }
+
+    /// The frequencies that the kernel set `cpu` to from `from_ns` to `to_ns`
+    /// (`CLOCK_MONOTONIC`), and the last one before that, by time; none where it set none, or does
+    /// not tell.
+    #[must_use]
+    pub fn frequencies(&self, cpu: u32, from_ns: u64, to_ns: u64) -> Vec<SetFrequency> {
+        self.memory.frequencies(cpu, &(from_ns..=to_ns))
     }
 
     /// The functions of a stack, innermost first; absent where it was overwritten since.

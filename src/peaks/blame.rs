@@ -4,7 +4,7 @@
 //! overlays it changes; each piece has one cause, so that the parts sum to the latency.
 
 use super::{
-    contexts::Segment,
+    contexts::{Segment, ns},
     cycle,
     late_wakeup::LateWakeup,
     overlays::{Overlay, OverlayKind},
@@ -25,7 +25,7 @@ pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
         for piece in pieces(wakeup, &classifier, span) {
             let mut length = u64::try_from(piece.ns()).unwrap_or(0);
             if wakeup.me.works && classifier.runs_by_itself(&piece) {
-                add(&mut parts, cycle::own_work(), length);
+                add(&mut parts, cycle::own_work(is_below_highest(wakeup, &piece)), length);
                 continue;
             }
             if classifier.runs_by_itself(&piece) {
@@ -98,6 +98,7 @@ fn pieces<'a>(
     cuts.extend(overlays.iter().flat_map(|overlay| [overlay.from_ns, overlay.to_ns]));
     let near = cpu.functions.iter().filter(|f| f.from_ns <= span.to_ns && f.to_ns >= span.from_ns);
     cuts.extend(near.flat_map(|function| [function.from_ns, function.to_ns]));
+    cuts.extend(cpu.frequencies.changes().map(|set| ns(set.at_ns)));
     let (stopped, until) = stopped(wakeup);
     cuts.extend([stopped, until]);
     classifier.cuts(span, &mut cuts);
@@ -114,6 +115,12 @@ fn pieces<'a>(
         piece(span, from_ns, to_ns, segment, overlay, from_ns < cpu.known_from_ns)
     };
     cuts.windows(2).map(cut).collect()
+}
+
+/// Whether the kernel had set the CPU of a piece to less than its highest frequency.
+fn is_below_highest(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
+    let cpu = wakeup.cpus.get(&piece.span.cpu);
+    cpu.is_some_and(|cpu| cpu.frequencies.is_below_highest(piece.from_ns))
 }
 
 fn piece<'a>(

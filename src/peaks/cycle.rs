@@ -16,10 +16,13 @@ use crate::{kernel::out, run::peaks::Cause};
 const FAULT_BEFORE: &str =
     "the last that it did before it slept without taking signals was a page fault";
 
-/// The thread works.
+/// The thread works, on a CPU that the kernel had set to less than its highest frequency or not:
+/// how much of the time that cost is not known.
 #[must_use]
-pub(super) fn own_work() -> NamedCause {
-    NamedCause::measured(Cause::OwnWork, "own work")
+pub(super) fn own_work(is_below_highest: bool) -> NamedCause {
+    let name =
+        if is_below_highest { "own work, CPU below its highest frequency" } else { "own work" };
+    NamedCause::measured(Cause::OwnWork, name)
 }
 
 /// What the sleeps of a thread are told by, found once for a whole cycle: it may sleep hundreds of

@@ -7,6 +7,7 @@ use tardy_hot::stages::Late;
 use super::{
     BlameOptions, Event, EventKind, MeasuredThread, UsualStages,
     contexts::{Segment, ns, segments},
+    frequencies::Frequencies,
     long_functions::{LongFunction, long_functions},
     overlays::{Overlay, overlays},
     smis::SmiEvidence,
@@ -42,6 +43,8 @@ pub(crate) struct Cpu {
     pub overlays: Vec<Overlay>,
     /// Functions that took long, by beginning.
     pub functions: Vec<LongFunction>,
+    /// What it was set to, where work is followed.
+    pub frequencies: Frequencies,
     /// The record reaches back to here; `CLOCK_MONOTONIC` ns.
     pub known_from_ns: i64,
 }
@@ -186,7 +189,19 @@ impl LateWakeup<'_> {
         let known_from_ns = if reaches { i64::MIN } else { first_ns };
         let segments = segments(&events, wanted_from_ns, self.end_ns().max(wanted_from_ns));
         let (overlays, functions) = (overlays(&events), long_functions(&events));
-        Cpu { events, segments, overlays, functions, known_from_ns }
+        let frequencies = self.frequencies(cpu);
+        Cpu { events, segments, overlays, functions, frequencies, known_from_ns }
+    }
+
+    /// Those that may matter: only work takes longer at a lower one.
+    fn frequencies(&self, cpu: u32) -> Frequencies {
+        if !self.me.works {
+            return Frequencies::default();
+        }
+        let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
+        let (from_ns, to_ns) = (unsigned(self.begin_ns()), unsigned(self.end_ns()));
+        let set = self.source.frequencies(cpu, from_ns, to_ns);
+        Frequencies::new(set, self.wishes.highest_khz.get(&cpu).copied())
     }
 
     fn ask(&self, cpu: u32, from_ns: i64, to_ns: i64) -> (Vec<Event>, bool) {

@@ -10,6 +10,7 @@ pub(crate) mod state_history;
 pub(crate) mod overlays;
 mod cycle;
 mod dispatch;
+mod frequencies;
 mod idle;
 pub(crate) mod interrupt;
 pub(crate) mod recording;
@@ -102,6 +103,8 @@ pub(crate) struct BlameOptions {
     pub interrupt_names: HashMap<u32, String>,
     /// By CPU and number of the idle state: its exit latency, ns.
     pub idle_exit_ns: HashMap<(u32, u32), i64>,
+    /// By CPU: the highest frequency that it can have, kHz.
+    pub highest_khz: HashMap<u32, u32>,
     /// By CPU: the other hardware threads of its core.
     pub siblings: HashMap<u32, Vec<u32>>,
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Event;
+use crate::kernel::SetFrequency;
 
 /// Where events, stacks and names come from.
 pub(crate) trait EventSource {
@@ -11,6 +12,10 @@ pub(crate) trait EventSource {
     /// state and the entries that are still open. `false` where the record no longer reaches back
     /// so far.
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool;
+
+    /// The frequencies that the kernel set `cpu` to from `from_ns` to `to_ns`
+    /// (`CLOCK_MONOTONIC`), and the last one before that, by time.
+    fn frequencies(&self, cpu: u32, from_ns: u64, to_ns: u64) -> Vec<SetFrequency>;
 
     /// Numbers of CPUs are below this. Some may be offline, and have no events.
     fn cpus(&self) -> u32;

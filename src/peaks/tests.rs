@@ -5,6 +5,7 @@
 mod behind;
 mod below_kernel;
 mod cycle;
+mod fake;
 mod gaps;
 mod interrupt;
 mod message;
@@ -15,15 +16,9 @@ mod stolen;
 mod stream;
 mod waiting;
 
-use std::{
-    collections::HashMap,
-    ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{collections::HashMap, ops::Range};
 
+use fake::Fake;
 use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
@@ -32,7 +27,7 @@ use super::{
     UsualStages, test_events::*,
 };
 use crate::{
-    kernel::Window,
+    kernel::SetFrequency,
     run::peaks::{Basis, Cause, Part, Peak},
 };
 
@@ -42,68 +37,6 @@ const T: u64 = 10_000_000;
 const ME: u32 = 77;
 /// The timer's vector.
 const TIMER: u32 = 1;
-
-/// A recorder of made-up events.
-#[derive(Default, Clone)]
-struct Fake {
-    events: Vec<Event>,
-    stacks: HashMap<u64, Vec<&'static str>>,
-    names: Vec<&'static str>,
-    /// System management interrupts that come between two readings.
-    smis_step: u64,
-    smis: Arc<AtomicU64>,
-    /// Nothing counts them.
-    no_smi_count: bool,
-    forgets: bool,
-    /// On how many CPUs events are recorded.
-    cpus: u32,
-}
-
-impl EventSource for Fake {
-    fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
-        let mut own: Vec<Event> = self.events.iter().filter(|e| e.cpu == cpu).copied().collect();
-        own.sort_by_key(|event| event.at_ns);
-        let mut window = Window::new(from_ns, to_ns);
-        for (index, event) in own.into_iter().enumerate().rev() {
-            if window.is_complete() {
-                break;
-            }
-            window.take(index as u64, event);
-        }
-        window.into_order(into);
-        !self.forgets
-    }
-
-    fn cpus(&self) -> u32 {
-        self.cpus
-    }
-
-    fn recorded(&self, _: u32) -> Range<u64> {
-        0..u64::MAX
-    }
-
-    fn stack(&self, number: u64) -> Option<Vec<u64>> {
-        let address = |name: &&str| self.names.iter().position(|known| known == name);
-        let addresses = |stack: &Vec<&'static str>| {
-            stack.iter().filter_map(address).map(|at| 0x1000 + at as u64).collect()
-        };
-        self.stacks.get(&number).map(addresses)
-    }
-
-    fn symbol(&self, address: u64) -> Option<(&str, u64)> {
-        let at = usize::try_from(address.checked_sub(0x1000)?).ok()?;
-        self.names.get(at).map(|name| (*name, 0x10))
-    }
-
-    fn lost(&self) -> u64 {
-        3
-    }
-
-    fn smis(&mut self, _: u32) -> Option<u64> {
-        let smis = self.smis.fetch_add(self.smis_step, Ordering::Relaxed);
-        (!self.no_smi_count).then_some(smis)
-    }
-}
 
 /// A wake-up to be judged.
 #[derive(Clone)]

@@ -100,6 +100,7 @@ impl Drawing<'_> {
         self.contexts(number, cpu);
         self.functions(number, cpu);
         self.overlays(number, cpu);
+        self.frequencies(number, cpu);
         for event in &cpu.events {
             if self.shows(event) {
                 self.point(event);
@@ -205,6 +206,17 @@ impl Drawing<'_> {
             };
             let name = piece::covered(overlay.kind).name;
             self.span(overlay.from_ns, overlay.to_ns, moment(number, Lane::Host, what, name));
+        }
+    }
+
+    /// To which frequencies it was set.
+    fn frequencies(&mut self, number: u32, cpu: &Cpu) {
+        for set in cpu.frequencies.changes() {
+            let name = format!("set to {} MHz", set.khz / 1_000);
+            let mut drawn = moment(number, Lane::Others, "frequency", name);
+            let highest = cpu.frequencies.highest_khz();
+            drawn.detail = highest.map(|khz| format!("at most {} MHz", khz / 1_000));
+            self.dot(ns(set.at_ns), false, drawn);
         }
     }
 

@@ -8,12 +8,12 @@ use std::{
 
 use super::traced_by::TracedBy;
 use crate::{
-    kernel::{Event, EventReader, Symbols, tracefs::EventStore},
+    kernel::{Event, EventReader, SetFrequency, Symbols, tracefs::EventStore},
     peaks::{BlameOptions, EventSource},
     setup::siblings::siblings_of,
     sys::{
-        counters::interrupt_sources, cpus::Cpus, idle::exit_latencies_ns, perf::SmiCount,
-        root::Root,
+        counters::interrupt_sources, cpus::Cpus, frequencies::highest_frequencies_khz,
+        idle::exit_latencies_ns, perf::SmiCount, root::Root,
     },
 };
 
@@ -67,6 +67,14 @@ impl EventSource for ThisMachine {
         match &self.events {
             TracedEvents::Bpf(reader) => reader.events(cpu, from_ns, to_ns, into),
             TracedEvents::Tracefs(store) => of(store).events(cpu, from_ns, to_ns, into),
+        }
+    }
+
+    fn frequencies(&self, cpu: u32, from_ns: u64, to_ns: u64) -> Vec<SetFrequency> {
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.frequencies(cpu, from_ns, to_ns),
+            // Nobody works there.
+            TracedEvents::Tracefs(_) => Vec::new(),
         }
     }
 
@@ -132,6 +140,7 @@ pub(super) fn wishes(
     });
     let interrupt_names: HashMap<u32, String> = lines.collect();
     let idle_exit_ns = exit_latencies_ns(&root, cpus);
+    let highest_khz = highest_frequencies_khz(&root, cpus);
     let siblings = cpus.iter().map(|cpu| (cpu, siblings_of(&root, cpu).iter().collect())).collect();
     BlameOptions {
         keep,
@@ -140,6 +149,7 @@ pub(super) fn wishes(
         roams,
         interrupt_names,
         idle_exit_ns,
+        highest_khz,
         siblings,
     }
 }

@@ -14,6 +14,7 @@ pub mod environment;
 pub mod faults;
 pub mod ftrace;
 pub mod hypervisor;
+pub mod frequencies;
 pub mod idle;
 pub mod interface;
 pub mod jack;

@@ -242,6 +242,34 @@ fn another_clock_and_another_governor_are_reported_even_when_the_first_come_back
     assert_eq!((read(clock), read(governor)), ("tsc".into(), "schedutil".into()));
 }
 
+/// A guest's frequencies are but numbers: how long the work takes is the same at each.
+#[test]
+fn work_on_a_cpu_below_its_highest_frequency_says_so() {
+    if is_elsewhere() {
+        return;
+    }
+    let file = |name: &str| format!("/sys/devices/system/cpu/cpu1/cpufreq/{name}");
+    let highest = Changed::to(&file("scaling_governor"), "performance");
+    let store = Store::new();
+    // The way to the work takes longer than what is left beside it.
+    let work = ["--cpus", "1", "--interval", "50ms", "--work", "5ms", "--deadline", "5001us"];
+    let length = ["--warmup", "200ms", "--duration", "1h", "--peaks", "5", "--name", "r"];
+    let child = store.start(&[&["run", "timer", "--trace", "peaks"], &work[..], &length].concat());
+    store.wait_measuring("r");
+    let lower = Changed::to(&file("scaling_max_freq"), &read(&file("cpuinfo_min_freq")));
+    let log = store.runs().join("r/series.hlog");
+    let responses = || fs::read_to_string(&log).unwrap().matches("\nTag=cpu1/response,").count();
+    let before = responses();
+    eventually("more responses", || responses() > before + 2);
+    drop((lower, highest));
+    signal(&child, "INT");
+    let said = finish(child);
+    let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
+    let low = "own work, CPU below its highest frequency";
+    let mut parts = list(&why["responses"]).iter();
+    assert!(parts.any(|part| part["name"] == low), "{said:?} {why}");
+}
+
 /// Here a failure locks up a guest, which is ended from outside.
 #[test]
 fn without_throttling_threads_that_keep_every_cpu_are_ended_all_the_same() {

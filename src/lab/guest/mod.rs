@@ -1,7 +1,7 @@
 //! A guest: its machine, its only file system, its first process, and how a run gets out of it.
 //!
 //! - [`qemu`], [`acpi`]: the machine, from outside
-//! - [`cpu_states`]: what the CPUs of one that hangs are doing
+//! - `cpu_states`: what the CPUs of one that hangs are doing
 //! - [`console`]: detects a kernel in trouble by its messages
 //! - [`monitor`]: watches a guest's ports, and tells when and why it must end
 //! - [`image`], [`cpio`]: the file system

@@ -40,6 +40,10 @@ impl EventSource for Overwritten {
         from_ns >= self.from_ns
     }
 
+    fn frequencies(&self, _: u32, _: u64, _: u64) -> Vec<SetFrequency> {
+        Vec::new()
+    }
+
     fn cpus(&self) -> u32 {
         1
     }

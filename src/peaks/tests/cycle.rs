@@ -26,6 +26,36 @@ fn what_a_thread_does_with_its_cpu_is_its_own_work_and_an_interrupt_meanwhile_is
 }
 
 #[test]
+fn what_a_cpu_was_set_to_cuts_the_work_and_unknown_is_no_frequency() {
+    let mut case = cycle(Vec::new());
+    let set = |at_ns: i64, khz| SetFrequency { at_ns: T.saturating_add_signed(at_ns), khz };
+    // Known from 20 us on, the highest for 10 us.
+    let sets = [set(20_000, 800_000), set(60_000, 3_600_000), set(70_000, 3_500_000)];
+    case.fake.frequencies = sets.to_vec();
+    let of_work = |case: &Case| {
+        let peak = case.clone().peak();
+        let parts = of(&peak, Cause::OwnWork).into_iter();
+        (parts.map(|(name, ns)| (name.to_owned(), ns)).collect::<Vec<_>>(), peak)
+    };
+    assert_eq!(of_work(&case).0, [("own work".into(), 95_000)], "what is highest is not known");
+    case.wishes.highest_khz = HashMap::from([(0, 3_600_000)]);
+    let (parts, peak) = of_work(&case);
+    let low = "own work, CPU below its highest frequency";
+    assert_eq!(parts, [(low.into(), 70_000), ("own work".into(), 25_000)]);
+    assert_eq!(peak.blame.iter().map(|part| part.ns).sum::<u64>(), 100_000);
+    let shown = peak.timeline.iter().filter(|moment| moment.what == "frequency");
+    let shown: Vec<_> =
+        shown.map(|one| (one.at, one.name.as_str(), one.detail.as_deref())).collect();
+    let most = Some("at most 3600 MHz");
+    let expected = [
+        (20_000, "set to 800 MHz", most),
+        (60_000, "set to 3600 MHz", most),
+        (70_000, "set to 3500 MHz", most),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn who_preempts_a_thread_in_its_work_is_named_as_everywhere() {
     let away = flagged(out::PREEMPTED, switch(600, 4, "hog"));
     let peak = cycle(vec![(20_000, away), (60_000, switch(ME, 9, "timer"))]).peak();

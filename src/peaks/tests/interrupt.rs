@@ -1,5 +1,7 @@
 //! The timer's interrupt comes late.
 
+use std::sync::{Arc, atomic::Ordering};
+
 use super::*;
 
 #[test]
