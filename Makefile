@@ -5,9 +5,10 @@ DEMO := demo
 # Tests that skipped on this machine, and tests that passed in a guest, by name.
 SKIPS := $(CURDIR)/target/vm/skips
 PASSED := $(CURDIR)/target/vm/passed
-# A guest beside other work has longer before it counts as hanging,
-# and its watchdogs, which only see that the host had no time for it, are off.
-BUSY := --limit 40m --stall 10m \
+# A guest beside other work has longer before it counts as hanging: longer than a test in it waits
+# for anything, so that the test says what. Its watchdogs, which only see that the host had no time
+# for it, are off.
+BUSY := --limit 40m --stall 15m \
 	--append "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0"
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
