@@ -9,7 +9,7 @@ use crate::kernel::SetFrequency;
 pub(crate) struct Frequencies {
     /// By time, and the last one before.
     set: Vec<SetFrequency>,
-    /// The highest that it can have; absent where the kernel does not say.
+    /// The highest that it can have; absent where its driver does not tell each change.
     highest_khz: Option<u32>,
 }
 

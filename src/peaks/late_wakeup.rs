@@ -1,6 +1,9 @@
 //! One late wake-up with all that was recorded around it, ready to be classified.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use tardy_hot::stages::Late;
 
@@ -43,7 +46,7 @@ pub(crate) struct Cpu {
     pub overlays: Vec<Overlay>,
     /// Functions that took long, by beginning.
     pub functions: Vec<LongFunction>,
-    /// What it was set to, where work is followed.
+    /// What it was set to, where the thread worked on it.
     pub frequencies: Frequencies,
     /// The record reaches back to here; `CLOCK_MONOTONIC` ns.
     pub known_from_ns: i64,
@@ -98,6 +101,7 @@ impl LateWakeup<'_> {
             // It may have been anywhere meanwhile.
             self.fetch(all);
             self.history = self.follow();
+            self.fetch_frequencies();
             return;
         }
         self.fetch([self.me.cpu]);
@@ -189,19 +193,21 @@ impl LateWakeup<'_> {
         let known_from_ns = if reaches { i64::MIN } else { first_ns };
         let segments = segments(&events, wanted_from_ns, self.end_ns().max(wanted_from_ns));
         let (overlays, functions) = (overlays(&events), long_functions(&events));
-        let frequencies = self.frequencies(cpu);
+        let frequencies = Frequencies::default();
         Cpu { events, segments, overlays, functions, frequencies, known_from_ns }
     }
 
-    /// Those that may matter: only work takes longer at a lower one.
-    fn frequencies(&self, cpu: u32) -> Frequencies {
-        if !self.me.works {
-            return Frequencies::default();
-        }
+    /// Of the CPUs that it worked on: of others they do not matter.
+    fn fetch_frequencies(&mut self) {
         let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
         let (from_ns, to_ns) = (unsigned(self.begin_ns()), unsigned(self.end_ns()));
-        let set = self.source.frequencies(cpu, from_ns, to_ns);
-        Frequencies::new(set, self.wishes.highest_khz.get(&cpu).copied())
+        for number in self.history.spans.iter().map(|span| span.cpu).collect::<BTreeSet<u32>>() {
+            if let Some(cpu) = self.cpus.get_mut(&number) {
+                let set = self.source.frequencies(number, from_ns, to_ns);
+                let highest_khz = self.wishes.highest_khz.get(&number).copied();
+                cpu.frequencies = Frequencies::new(set, highest_khz);
+            }
+        }
     }
 
     fn ask(&self, cpu: u32, from_ns: i64, to_ns: i64) -> (Vec<Event>, bool) {

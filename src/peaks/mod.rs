@@ -103,7 +103,7 @@ pub(crate) struct BlameOptions {
     pub interrupt_names: HashMap<u32, String>,
     /// By CPU and number of the idle state: its exit latency, ns.
     pub idle_exit_ns: HashMap<(u32, u32), i64>,
-    /// By CPU: the highest frequency that it can have, kHz.
+    /// By CPU: the highest frequency that it can have, kHz; absent where changes are not all told.
     pub highest_khz: HashMap<u32, u32>,
     /// By CPU: the other hardware threads of its core.
     pub siblings: HashMap<u32, Vec<u32>>,

@@ -12,7 +12,7 @@ use crate::{
     peaks::{BlameOptions, EventSource},
     setup::siblings::siblings_of,
     sys::{
-        counters::interrupt_sources, cpus::Cpus, frequencies::highest_frequencies_khz,
+        counters::interrupt_sources, cpus::Cpus, frequencies::highest_where_told_khz,
         idle::exit_latencies_ns, perf::SmiCount, root::Root,
     },
 };
@@ -140,7 +140,7 @@ pub(super) fn wishes(
     });
     let interrupt_names: HashMap<u32, String> = lines.collect();
     let idle_exit_ns = exit_latencies_ns(&root, cpus);
-    let highest_khz = highest_frequencies_khz(&root, cpus);
+    let highest_khz = highest_where_told_khz(&root, cpus);
     let siblings = cpus.iter().map(|cpu| (cpu, siblings_of(&root, cpu).iter().collect())).collect();
     BlameOptions {
         keep,
