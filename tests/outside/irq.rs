@@ -55,6 +55,7 @@ fn a_stop_of_known_length_is_late_and_not_within_the_limits() {
     eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
     std::thread::sleep(std::time::Duration::from_millis(30));
     signal(&child, "CONT");
+    store.wait_late("r", 29_000_000);
     let (_, record) = store.interrupt("r", child);
     let series = &list(&record["series"])[0];
     assert!(whole(&series["max"]) >= 29_000_000 && whole(&series["missed"]) >= 29, "{series}");

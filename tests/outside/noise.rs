@@ -69,10 +69,7 @@ fn a_stop_of_known_length_is_one_gap() {
     eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
     sleep(Duration::from_millis(STALL_MS.unsigned_abs()));
     signal(&child, "CONT");
-    // A gap ends when the thread has its CPU again, which others may have: one that reaches over
-    // the end of the run is no gap of its series.
-    let longest = || store.show("r")["series"][0]["max"].as_i64().unwrap_or(0);
-    eventually("the gap", || longest() >= STALL_MS * 1_000_000);
+    store.wait_late("r", STALL_MS * 1_000_000);
     let (_, record) = store.interrupt("r", child);
     let longer = figure(&record, &format!("cpu{cpu}/lost/longer")).unwrap();
     let stall = STALL_MS as f64 * 1e6 / whole(&record["duration_ns"]) as f64 * 100.0;

@@ -210,6 +210,13 @@ impl Store {
         whole(&self.show(name)["series"][0]["count"])
     }
 
+    /// Waits until the first series of a run that goes on has a sample of `ns` or more. A thread
+    /// that was stopped takes it when it has its CPU again, which others may have.
+    pub(crate) fn wait_late(&self, name: &str, ns: i64) {
+        let longest = || self.show(name)["series"][0]["max"].as_i64().unwrap_or(0);
+        eventually("a late sample", || longest() >= ns);
+    }
+
     /// Living processes that this store's tardies started, and themselves.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let wanted = format!("{MARK}={}", self.mark);
