@@ -199,7 +199,6 @@ impl LateWakeup<'_> {
 
     /// Of the CPUs that it worked on: of others they do not matter.
     fn fetch_frequencies(&mut self) {
-        let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
         let (from_ns, to_ns) = (unsigned(self.begin_ns()), unsigned(self.end_ns()));
         for number in self.history.spans.iter().map(|span| span.cpu).collect::<BTreeSet<u32>>() {
             if let Some(cpu) = self.cpus.get_mut(&number) {
@@ -211,7 +210,6 @@ impl LateWakeup<'_> {
     }
 
     fn ask(&self, cpu: u32, from_ns: i64, to_ns: i64) -> (Vec<Event>, bool) {
-        let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
         let mut events = Vec::new();
         let reaches = self.source.events(cpu, unsigned(from_ns), unsigned(to_ns), &mut events);
         events.sort_by_key(|event| event.at_ns);
@@ -255,6 +253,11 @@ impl LateWakeup<'_> {
             None => format!("{address:#x}"),
         }
     }
+}
+
+/// A time as sources have it.
+fn unsigned(at_ns: i64) -> u64 {
+    u64::try_from(at_ns).unwrap_or(0)
 }
 
 fn stolen_since(events: &[Event]) -> Option<i64> {

@@ -329,14 +329,15 @@ fn received(finished: &FinishedGuest) -> Result<Received<'_>> {
     parsed.map_err(|error| error.context(format!("the guest sent no run{}", last_lines(finished))))
 }
 
-/// What a failure shows of the console.
+/// What a failure shows of the console, and of one that hung of its CPUs.
 fn last_lines(finished: &FinishedGuest) -> String {
+    let cpus: String = finished.cpus.iter().map(|line| format!("\n{line}")).collect();
     if finished.console.is_silent() {
-        return "; its console printed nothing".into();
+        return format!("; its console printed nothing{cpus}");
     }
     let what =
         if finished.console.trouble().is_some() { "lines from there on" } else { "last lines" };
-    format!("; its console's {what}:\n{}", finished.console.excerpt(SHOWN))
+    format!("; its console's {what}:\n{}{cpus}", finished.console.excerpt(SHOWN))
 }
 
 /// Writes the files in `scratch`, lets `complete` do the rest, and only then puts a copy of all in
@@ -407,6 +408,8 @@ mod tests {
         assert!(error.contains("the last line") && error.contains("in part: 14 bytes"), "{error}");
         let error = format!("{:#}", received(&finished("")).unwrap_err());
         assert!(error.contains("printed nothing"), "{error}");
+        let hung = FinishedGuest { cpus: vec!["CPU 0 in the kernel".into()], ..finished("") };
+        assert!(last_lines(&hung).ends_with("printed nothing\nCPU 0 in the kernel"));
     }
 
     #[test]

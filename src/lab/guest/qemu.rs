@@ -132,7 +132,7 @@ pub struct GuestMachine<'a> {
     /// More for its command line.
     pub append: &'a str,
     /// For files of the guest: its serial ports `console` and `output`, what it hands out in
-    /// `files`, and what QEMU says in `said`.
+    /// `files`, what QEMU says in `said`, and of one that hung its CPUs' registers in `cpus`.
     pub directory: &'a Path,
     /// How long it is waited for.
     pub patience: Patience,

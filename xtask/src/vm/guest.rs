@@ -103,7 +103,7 @@ impl TestGuest<'_> {
             say(&format!("{}: {why}, and nothing had begun: once more", self.kernel.name));
             finished = self.boot(&initramfs, scratch.path())?;
         }
-        self.leave(&finished)?;
+        self.leave(&finished, scratch.path())?;
         if finished.ending.words().is_some() {
             show(&finished);
         }
@@ -134,11 +134,16 @@ impl TestGuest<'_> {
     }
 
     /// What was said stays until the next guest, for who wants to know more.
-    fn leave(&self, finished: &FinishedGuest) -> Result<()> {
+    fn leave(&self, finished: &FinishedGuest, scratch: &Path) -> Result<()> {
         let last = target()?.join("vm/last");
         fs::create_dir_all(&last)?;
         fs::write(last.join("console"), finished.console.tail(usize::MAX))?;
         fs::write(last.join("output"), &finished.output)?;
+        let _ = fs::remove_file(last.join("cpus"));
+        if !finished.cpus.is_empty() {
+            // It is not there where QEMU did not answer.
+            let _ = fs::copy(scratch.join("cpus"), last.join("cpus"));
+        }
         say(&format!("its console and its output are in {}", last.display()));
         Ok(())
     }
