@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use style::root;
+
 const LONGEST_FILE: usize = 400;
 const LONGEST_FUNCTION: usize = 70;
 const LONGEST_LINE: usize = 100;
@@ -30,10 +32,6 @@ const BANNED: [&str; 5] = [
     concat!("todo", "!("),
 ];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 /// Files below `directory` (relative to the root) whose names end in `ending`.
 fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -51,7 +49,7 @@ fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
 }
 
 fn rust_files() -> Vec<PathBuf> {
-    ["src", "crates", "tests", "xtask", "benches", "fuzz"]
+    ["src", "crates", "tests", "xtask", "style", "benches", "fuzz"]
         .iter()
         .flat_map(|directory| files(directory, ".rs"))
         .collect()

@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
 };
 
 /// Names that several types have today. It only ever gets shorter: a name that only one type has
@@ -92,7 +91,7 @@ fn doubled(names: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String
 
 #[test]
 fn no_two_public_types_have_one_name() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = style::root();
     let mut names = Vec::new();
     for directory in ["src", "crates/tardy-hot/src"] {
         for file in crate::sources(&root.join(directory)) {
@@ -120,7 +119,7 @@ fn types_are_found_whatever_they_are() {
 
 #[test]
 fn no_item_has_a_name_that_cannot_be_guessed() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = style::root();
     let (mut seen, mut found) = (0, Vec::new());
     for directory in ["src", "crates/tardy-hot", "xtask", "tests/outside", "tests/lab"] {
         for file in crate::sources(&root.join(directory)) {

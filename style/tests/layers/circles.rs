@@ -227,7 +227,7 @@ fn tree<'a>(text: &'a str, before: &[String], leaves: &mut Vec<(Vec<String>, Str
 
 #[test]
 fn no_files_need_each_other() {
-    let tree = Tree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let tree = Tree::read(&style::root().join("src"));
     assert!(tree.edges().len() > 10, "paths are found");
     let found = tree.circles();
     let known: BTreeSet<(String, Vec<String>)> = KNOWN

@@ -138,7 +138,7 @@ fn violations(module: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == module) else {
-        return vec![format!("{module} is not in the table of tests/layers.rs")];
+        return vec![format!("{module} is not in the table of style/tests/layers.rs")];
     };
     let of_modules = imports(text)
         .into_iter()
@@ -150,7 +150,7 @@ fn violations(module: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn no_file_imports_against_the_table_of_layers() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = style::root().join("src");
     let mut offenders = Vec::new();
     let files = sources(&root);
     assert!(files.len() > 40, "the sources are found: {}", files.len());
@@ -165,7 +165,7 @@ fn no_file_imports_against_the_table_of_layers() {
 
 #[test]
 fn modules_are_imported_and_so_the_checker_sees_something() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = style::root().join("src");
     let session = imports(&fs::read_to_string(root.join("session/mod.rs")).unwrap());
     for module in ["loads", "probes", "run", "setup", "sys"] {
         assert!(session.contains(module), "{module}: {session:?}");
