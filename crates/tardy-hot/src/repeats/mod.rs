@@ -122,16 +122,28 @@ fn checked(returned: isize) -> Result<usize, i32> {
 mod tests {
     use super::*;
 
-    struct Counted {
+    /// Sets the flag at some iteration, and fails at another.
+    struct Counted<'a> {
         iterations: u64,
+        stop: &'a Stop,
+        stops_at: u64,
         fails_at: u64,
     }
 
-    impl Repeated for Counted {
+    impl<'a> Counted<'a> {
+        const fn new(stop: &'a Stop) -> Self {
+            Self { iterations: 0, stop, stops_at: u64::MAX, fails_at: u64::MAX }
+        }
+    }
+
+    impl Repeated for Counted<'_> {
         fn iterate(&mut self, iterations: u64) -> Result<Batch, i32> {
             self.iterations += iterations;
             if self.iterations >= self.fails_at {
                 return Err(libc::EIO);
+            }
+            if self.iterations >= self.stops_at {
+                self.stop.set();
             }
             Ok(Batch { bytes: 3 * iterations, own_ns: Some(2_000 * iterations as i64) })
         }
@@ -139,9 +151,11 @@ mod tests {
 
     #[test]
     fn what_counts_is_what_was_done_in_the_time_that_it_took() {
-        let mut work = Counted { iterations: 0, fails_at: u64::MAX };
-        let done = measure(&mut work, now_ns() + 3_000_000, &Stop::new()).unwrap();
-        assert!(done.iterations > 0 && done.iterations < work.iterations, "there was a warm-up");
+        let stop = Stop::new();
+        let mut work = Counted { stops_at: 1_000, ..Counted::new(&stop) };
+        let done = measure(&mut work, i64::MAX, &stop).unwrap();
+        // Batches of 256 turns are long enough.
+        assert_eq!((done.iterations, work.iterations), (4 * 256, 4 * 256 + 1 + 8 + 64 + 128));
         assert_eq!((done.bytes, done.ns), (3 * done.iterations, 2_000 * done.iterations as i64));
         assert!((done.us_per_turn() - 2.0).abs() < 1e-9);
         assert!((done.mb_per_s() - 1.5).abs() < 1e-9);
@@ -149,12 +163,11 @@ mod tests {
 
     #[test]
     fn it_is_done_once_whatever_the_time_and_ends_at_an_error() {
-        let stop = Stop::new();
+        let (stop, not_set) = (Stop::new(), Stop::new());
         stop.set();
-        let mut work = Counted { iterations: 0, fails_at: u64::MAX };
-        assert_eq!(measure(&mut work, 0, &stop).unwrap().iterations, 1);
-        let mut work = Counted { iterations: 0, fails_at: 50 };
+        assert_eq!(measure(&mut Counted::new(&stop), 0, &stop).unwrap().iterations, 1);
+        let mut work = Counted { fails_at: 50, ..Counted::new(&stop) };
         assert_eq!(measure(&mut work, i64::MAX, &stop).unwrap().iterations, 1);
-        assert_eq!(measure(&mut work, i64::MAX, &Stop::new()), Err(libc::EIO));
+        assert_eq!(measure(&mut work, i64::MAX, &not_set), Err(libc::EIO));
     }
 }
