@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_in_the_warm_up_is_not_counted_and_the_rest_over_its_own_time() {
+    fn what_came_in_the_warm_up_is_in_no_rate() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("proc")).unwrap();
         let come = |count: u64| {

@@ -116,12 +116,12 @@ impl Watchdog {
 }
 
 fn watch(silence: &Silence, wakes: &WakeTimes, finished: &AtomicBool) {
-    let mut usage = Usage::of(silence.tids());
+    let mut usage = Usage::since(now_ns(), cpu_time(silence.tids()));
     while !finished.load(Ordering::Acquire) {
         let now = now_ns();
         let pause_ns = wakes.cadence.after(now + TICK_NS) - now;
         std::thread::park_timeout(Duration::from_nanos(pause_ns.unsigned_abs()));
-        silence.look(usage.is_half_a_cpu());
+        silence.look(usage.is_half_a_cpu(now_ns(), cpu_time(silence.tids())));
         wakes.bell.ring();
     }
 }
@@ -131,80 +131,65 @@ fn end(silence: &Silence) -> Option<WatchdogEnd> {
     Some(WatchdogEnd { silent_s, made_ordinary })
 }
 
-/// How much CPU time the measured threads use.
-struct Usage<'a> {
-    tids: &'a [i32],
-    /// At the last look: when, and their CPU time, together.
-    before: (i64, Duration),
+/// CPU time of these threads so far, together.
+fn cpu_time(tids: &[i32]) -> Duration {
+    tids.iter().filter_map(|tid| thread_cpu_time(*tid)).sum()
 }
 
-impl<'a> Usage<'a> {
-    fn of(tids: &'a [i32]) -> Self {
-        Self { tids, before: Self::now(tids) }
+/// How much CPU time the measured threads use from one look to the next.
+struct Usage {
+    looked_ns: i64,
+    used: Duration,
+}
+
+impl Usage {
+    const fn since(now_ns: i64, used: Duration) -> Self {
+        Self { looked_ns: now_ns, used }
     }
 
-    fn now(tids: &[i32]) -> (i64, Duration) {
-        (now_ns(), tids.iter().filter_map(|tid| thread_cpu_time(*tid)).sum())
-    }
-
-    /// Whether they used half of the time of one CPU since the last look.
-    fn is_half_a_cpu(&mut self) -> bool {
-        let (now, used) = Self::now(self.tids);
-        let passed = Duration::from_nanos((now - self.before.0).max(0).unsigned_abs());
+    /// Whether they used half of the time of one CPU since the last look, who have `used` so much
+    /// by now.
+    fn is_half_a_cpu(&mut self, now_ns: i64, used: Duration) -> bool {
+        let passed = Duration::from_nanos((now_ns - self.looked_ns).max(0).unsigned_abs());
         // One that ended meanwhile takes what it used away with it.
-        let since = used.saturating_sub(self.before.1);
-        self.before = (now, used);
+        let since = used.saturating_sub(self.used);
+        *self = Self::since(now_ns, used);
         since >= passed / 2
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::thread::Scope;
-
     use super::*;
 
-    /// A measured thread: its number, and until when it spins or sleeps.
-    fn measured<'a>(scope: &'a Scope<'a, '_>, spins: bool, ends: &Arc<AtomicBool>) -> i32 {
-        let (sender, receiver) = mpsc::channel();
-        let ends = Arc::clone(ends);
-        scope.spawn(move || {
-            let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
-            while !ends.load(Ordering::Relaxed) {
-                if !spins {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
-        });
-        receiver.recv().unwrap()
+    /// What becomes of threads that use so much of each second, and after which look, where
+    /// somebody gives so many signs of life before each.
+    fn ended_after(used_ms: u64, signs: u32) -> Option<(u32, WatchdogEnd)> {
+        let stop = Arc::new(Stop::new());
+        let silence = Silence::new(&stop, Vec::new());
+        let mut usage = Usage::since(7, Duration::from_millis(3));
+        (1..=10_u32).find_map(|look| {
+            (0..signs).for_each(|_| silence.beat());
+            let used = Duration::from_millis(3) + Duration::from_millis(used_ms) * look;
+            silence.look(usage.is_half_a_cpu(7 + 1_000_000_000 * i64::from(look), used));
+            assert_eq!(stop.is_set(), end(&silence).is_some());
+            Some((look, end(&silence)?))
+        })
     }
 
     #[test]
     fn silence_beside_busy_threads_sets_the_flag_and_else_nothing_does() {
-        let stops = [(); 3].map(|()| Arc::new(Stop::new()));
-        let (ends, finished) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let (busy, sleeper) = (measured(scope, true, &ends), measured(scope, false, &ends));
-            let silences = [busy, busy, sleeper].map(|tid| vec![tid]);
-            let mut stop = stops.iter();
-            let silences = silences
-                .map(|tids| Arc::new(Silence::new(stop.next().expect("one for each"), tids)));
-            let [quiet, lively, idle] = &silences;
-            let finished = &finished;
-            for silence in [quiet, lively, idle].map(Arc::clone) {
-                let wakes =
-                    WakeTimes { cadence: Cadence::new(0, None, true), bell: Bell::new().unwrap() };
-                scope.spawn(move || watch(&silence, &wakes, finished));
-            }
-            while !stops[0].is_set() {
-                lively.beat();
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            finished.store(true, Ordering::Release);
-            ends.store(true, Ordering::Relaxed);
-            assert!(!stops[1].is_set() && !stops[2].is_set());
-            assert_eq!(end(quiet).map(|end| end.silent_s), Some(3));
-            assert_eq!([end(lively), end(idle)], [None, None]);
-        });
+        let end = |silent_s| WatchdogEnd { silent_s, made_ordinary: false };
+        assert_eq!(ended_after(1_000, 0), Some((3, end(3))));
+        assert_eq!(ended_after(500, 0), Some((3, end(3))));
+        assert_eq!(ended_after(499, 0), None, "they sleep, or the host has no time for them");
+        assert_eq!([ended_after(1_000, 1), ended_after(0, 0)], [None, None]);
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_takes_its_cpu_time_with_it() {
+        let mut usage = Usage::since(0, Duration::from_secs(9));
+        assert!(!usage.is_half_a_cpu(1_000_000_000, Duration::from_secs(2)));
+        assert!(usage.is_half_a_cpu(2_000_000_000, Duration::from_millis(2_500)));
     }
 }

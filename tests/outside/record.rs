@@ -44,6 +44,7 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 
 /// `/proc/stat` and `/proc/interrupts` count the same interrupts.
 #[test]
+#[ignore = "live: twin session::machine::tests::what_came_in_the_warm_up_is_in_no_rate"]
 fn interrupts_of_the_warm_up_are_in_no_rate() {
     // A busy machine counts for longer than it measures, but hardly by half of a long warm-up.
     let (store, record, counted_ns) = with_time(|warmup| {
