@@ -15,7 +15,7 @@ use std::{
     io::Write as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::geteuid;
@@ -69,8 +69,9 @@ struct Line {
 }
 
 /// The lines of the file, by the places of their runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
+    clock: fn() -> SystemTime,
     lines: HashMap<String, Line>,
     /// Whether a run is not in the file as it is now.
     is_stale: bool,
@@ -79,10 +80,11 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of the store in `root`; empty where there is none that can be believed.
-    pub(super) fn open(root: &Path) -> Self {
+    /// The index of the store in `root`; empty where there is none that can be believed. `clock`
+    /// says whether a run changed just now.
+    pub(super) fn open(root: &Path, clock: fn() -> SystemTime) -> Self {
         let lines = lines(root).unwrap_or_default();
-        Self { lines, is_stale: false, reads: 0 }
+        Self { clock, lines, is_stale: false, reads: 0 }
     }
 
     /// The run in this place of the store, from the file where it is as it was then.
@@ -103,7 +105,7 @@ impl Index {
         self.reads += u64::from(stamp.is_some());
         let entry = RunEntry::read(&path)?;
         // Of a run that goes on, other files change than its record.
-        let stamp = stamp.filter(|stamp| !stamp.is_young() && entry.has_ended());
+        let stamp = stamp.filter(|stamp| !stamp.is_young((self.clock)()) && entry.has_ended());
         self.is_stale |= stamp.is_some();
         Ok(ListedRun { place, entry, cell: None, stamp, kept: None })
     }
@@ -119,7 +121,7 @@ impl Index {
         let details = RunDetails::read(&run.entry);
         run.kept = Some(KeptDetails { stamps: beside, details });
         self.is_stale |= run.stamp.is_some();
-        if beside.iter().flatten().any(Stamp::is_young) {
+        if beside.iter().flatten().any(|stamp| stamp.is_young((self.clock)())) {
             run.stamp = None;
         }
     }

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use super::{
@@ -30,8 +31,12 @@ pub(crate) struct Listing {
 impl Listing {
     /// What is in `store`; its index is brought up to date where that may be written.
     pub(super) fn of(store: &Store) -> Self {
+        Self::by(store, SystemTime::now)
+    }
+
+    fn by(store: &Store, clock: fn() -> SystemTime) -> Self {
         let root = store.root().to_owned();
-        let index = Index::open(&root);
+        let index = Index::open(&root, clock);
         let (runs, campaigns, damaged) = (Vec::new(), Vec::new(), Vec::new());
         let mut listing = Self { root, index, runs, campaigns, damaged };
         for name in directories(store.root()) {
@@ -111,7 +116,7 @@ fn directories(place: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::{cell::Cell, thread, time::Duration};
 
     use serde_json::json;
 
@@ -129,17 +134,21 @@ mod tests {
         fs::write(store.place(place).join(names::RUN), record.to_string()).unwrap();
     }
 
-    /// A store of 120 runs, none of which was written within the last tick of the clock.
+    /// The store when none of its files was written within the last tick of the clock.
+    fn later(store: &Store) -> Listing {
+        Listing::by(store, || SystemTime::now() + Duration::from_secs(1))
+    }
+
+    /// A store of 120 runs.
     fn store() -> (tempfile::TempDir, Store) {
         let place = tempfile::tempdir().unwrap();
         let store = Store::at(Some(place.path().into())).unwrap();
         (0..120).for_each(|number| write(&store, &format!("run-{number}"), 7));
-        thread::sleep(Duration::from_millis(150));
         (place, store)
     }
 
     fn reads(store: &Store) -> u64 {
-        let listing = store.listing();
+        let listing = later(store);
         assert_eq!(listing.damaged, [""; 0]);
         listing.reads()
     }
@@ -149,21 +158,40 @@ mod tests {
         let (_place, store) = store();
         assert_eq!(reads(&store), 120);
         assert_eq!(reads(&store), 0);
-        let before = store.listing().runs;
-        write(&store, "run-7", 8);
+        let before = later(&store).runs;
+        // Of another size: the time of its change may be the same.
+        write(&store, "run-7", 88);
         fs::remove_dir_all(store.place("run-9")).unwrap();
-        let listing = store.listing();
+        let listing = later(&store);
         assert_eq!((listing.reads(), listing.runs.len()), (1, 119));
         let max = |name: &str| {
             listing.runs.iter().find(|run| run.entry.name == name).map(|run| run.entry.max())
         };
         assert_eq!(
             (max("run-7"), max("run-8"), max("run-9")),
-            (Some(Some(8)), Some(Some(7)), None)
+            (Some(Some(88)), Some(Some(7)), None)
         );
         let kept = before.iter().find(|run| run.entry.name == "run-8").unwrap();
         let again = listing.runs.iter().find(|run| run.entry.name == "run-8").unwrap();
         assert_eq!(kept.entry, again.entry, "from the file as from the record");
+    }
+
+    #[test]
+    fn a_record_that_was_written_just_now_is_read_once_more() {
+        thread_local!(static NOW: Cell<SystemTime> = Cell::new(SystemTime::now()));
+        let (_place, store) = store();
+        let reads = |now: SystemTime| {
+            NOW.set(now);
+            Listing::by(&store, || NOW.get()).reads()
+        };
+        let record = fs::metadata(store.place("run-119").join(names::RUN)).unwrap();
+        let written = record.modified().unwrap();
+        let just_now = written + Duration::from_millis(50);
+        assert_eq!(reads(just_now), 120);
+        let again = reads(just_now);
+        assert!((1..=120).contains(&again), "{again}");
+        let later = written + Duration::from_secs(1);
+        assert_eq!([reads(later), reads(later)], [again, 0]);
     }
 
     #[test]
@@ -210,7 +238,7 @@ mod tests {
             let listing = || {
                 for _ in 0..5 {
                     let _ = fs::remove_file(store.place(INDEX));
-                    assert_eq!(store.listing().runs.len(), 120);
+                    assert_eq!(later(&store).runs.len(), 120);
                 }
             };
             scope.spawn(listing);

@@ -35,12 +35,12 @@ impl Stamp {
         })
     }
 
-    /// Whether the file could change once more without another stamp.
-    pub(super) fn is_young(&self) -> bool {
+    /// Whether the file could change once more, now, without another stamp.
+    pub(super) fn is_young(&self, now: SystemTime) -> bool {
         let changed = u64::try_from(self.changed_s).unwrap_or(0);
         let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(changed);
         let changed = changed + Duration::from_nanos(u64::try_from(self.changed_ns).unwrap_or(0));
-        SystemTime::now().duration_since(changed).is_ok_and(|age| age < TICK)
+        now.duration_since(changed).is_ok_and(|age| age < TICK)
     }
 }
 
