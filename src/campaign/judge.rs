@@ -124,7 +124,7 @@ pub(super) fn add_caveats(caveats: &mut Vec<AbCaveat>, side: SideName, found: &[
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{
         analysis::ab::{
@@ -150,10 +150,43 @@ mod tests {
         order.iter().flat_map(|quad| quad.sides()).enumerate().map(block).collect()
     }
 
+    /// Blocks in the order of `order`, of 2,000 samples 1 ms apart. In those of one side a thread
+    /// keeps the CPU for 4 ms of each 20 ms, which delays a fifth of the samples.
+    pub(in crate::campaign) fn stalled(
+        order: &[Quad],
+        stalled: Option<AbSide>,
+    ) -> Vec<MeasuredBlock> {
+        let mut all = blocks(order, 0);
+        let sides = order.iter().flat_map(|quad| quad.sides());
+        for (block, _) in all.iter_mut().zip(sides).filter(|(_, side)| Some(*side) == stalled) {
+            for n in 0..2_000_u64 {
+                let left_ms = 4_u64.saturating_sub(n % 20);
+                if left_ms > 0 {
+                    block.counts.record(left_ms * 1_000_000 - n).unwrap();
+                }
+            }
+            block.max_ns = i64::try_from(block.counts.max()).unwrap();
+            block.periods = block.counts.len();
+        }
+        all
+    }
+
     fn judged(shift: u64) -> Judgement {
+        judged_of(|order| blocks(order, shift))
+    }
+
+    fn judged_of(blocks: impl Fn(&[Quad]) -> Vec<MeasuredBlock>) -> Judgement {
         let (looks, order) = (LookPlan::new(20, 3, ALPHA).unwrap(), quads(7, 10));
         let figures = crate::analysis::ab::figure::JUDGED_BY_DEFAULT;
-        judge(&looks, &order, &blocks(&order, shift), &figures, None).unwrap()
+        judge(&looks, &order, &blocks(&order), &figures, None).unwrap()
+    }
+
+    #[test]
+    fn stalls_of_a_that_b_has_not_make_b_better() {
+        let verdict = |side| judged_of(|order| stalled(order, side)).verdict;
+        assert_eq!(verdict(Some(AbSide::A)), AbVerdict::Better);
+        assert_eq!(verdict(Some(AbSide::B)), AbVerdict::Worse);
+        assert!(![AbVerdict::Better, AbVerdict::Worse].contains(&verdict(None)));
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(crate) fn try_settings(
             own.not_judged = found.as_ref().err().cloned();
         }
         compared.push(found.unwrap_or_default());
-        decide(&mut record, &compared);
+        decide(&mut record.settings, &compared);
         write(&directory, &record)?;
     }
     rank(&mut record.settings);
@@ -186,11 +186,18 @@ fn figures(
 ) -> Result<Vec<(FigureComparison, ComparedFigureRow)>> {
     let own = record.blocks.iter().filter(|block| block.compared);
     let read = own.map(|block| Ok(blocks::read(&directory.join(&block.path))?.1));
-    let all: Vec<MeasuredBlock> = read.collect::<Result<_>>()?;
+    compare_pairs(&read.collect::<Result<Vec<_>>>()?, record.seed)
+}
+
+/// What the pairs of these blocks say, which were measured in the order of a seed.
+fn compare_pairs(
+    all: &[MeasuredBlock],
+    seed: u64,
+) -> Result<Vec<(FigureComparison, ComparedFigureRow)>> {
     let pairs = u32::try_from(all.len() / 2).unwrap_or(0);
     let plan = LookPlan::single(pairs, JUDGED_BY_DEFAULT.len(), ALPHA)?;
-    let order = quads(record.seed, pairs as usize / 2);
-    let measured = JUDGED_BY_DEFAULT.map(|figure| MeasuredFigure::of(figure, &all, all.len()));
+    let order = quads(seed, pairs as usize / 2);
+    let measured = JUDGED_BY_DEFAULT.map(|figure| MeasuredFigure::of(figure, all, all.len()));
     let found = compare(&plan, &order, &measured, None).context("there are too few blocks")?;
     let rows = found.figures.into_iter().map(|figure| {
         let described = row(&figure, JUDGED_BY_DEFAULT.len());
@@ -200,7 +207,7 @@ fn figures(
 }
 
 /// What all settings so far come to together.
-fn decide(record: &mut SettingsRecord, all: &[Vec<(FigureComparison, ComparedFigureRow)>]) {
+fn decide(settings: &mut [TriedSetting], all: &[Vec<(FigureComparison, ComparedFigureRow)>]) {
     let test = |(figure, _): &(FigureComparison, ComparedFigureRow)| PairTest {
         mean: figure.result.mean,
         sd: figure.result.sd,
@@ -210,7 +217,7 @@ fn decide(record: &mut SettingsRecord, all: &[Vec<(FigureComparison, ComparedFig
     };
     let tests: Vec<PairTest> = all.iter().flatten().map(test).collect();
     let mut found = discoveries(&tests, FALSE_DISCOVERIES).into_iter();
-    for (setting, figures) in record.settings.iter_mut().zip(all) {
+    for (setting, figures) in settings.iter_mut().zip(all) {
         let decided = figures.iter().zip(found.by_ref());
         setting.figures = decided.map(|((_, row), own)| tried(row, own)).collect();
         let verdicts: Vec<AbVerdict> =
@@ -270,6 +277,7 @@ fn worth(setting: &TriedSetting) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{analysis::ab::order::AbSide, campaign::judge::tests::stalled};
 
     fn setting(name: &str, verdict: Option<AbVerdict>, ratio: f64) -> TriedSetting {
         TriedSetting {
@@ -286,6 +294,19 @@ mod tests {
                 .into_iter()
                 .collect(),
         }
+    }
+
+    #[test]
+    fn a_setting_with_stalls_is_better_and_comes_first() {
+        let order = quads(7, 3);
+        let compared =
+            [None, Some(AbSide::A)].map(|side| compare_pairs(&stalled(&order, side), 7).unwrap());
+        let mut all = ["equal", "bad"].map(|name| setting(name, None, 1.0));
+        decide(&mut all, &compared);
+        rank(&mut all);
+        assert_eq!((all[0].name.as_str(), all[0].verdict), ("bad", Some(AbVerdict::Better)));
+        let equal = all[1].verdict.unwrap();
+        assert!(![AbVerdict::Better, AbVerdict::Worse].contains(&equal), "{equal:?}");
     }
 
     #[test]

@@ -18,10 +18,10 @@ use tardy::sys::cpus::Cpus;
 
 use super::{
     chance::is_long,
-    greedy::{ABOVE_ALL, Greedy, NAME},
+    greedy::{ABOVE_ALL, Greedy, NAME, assert_kept_in_a},
     killed::{Killing, killed_at_random},
     settings::{only, read},
-    support::{Said, Store, eventually, finish, in_guest, is_root, list, piped, skip},
+    support::{Said, Store, eventually, finish, in_guest, is_root, list, pause, piped, skip},
     turn::Turn,
 };
 
@@ -83,20 +83,17 @@ impl Measured {
         remedies
     }
 
-    /// Proves it; whether it helps.
-    fn prove(&self, run: &str, remedy: &Value) -> bool {
+    /// The proof of it, which is complete.
+    fn prove(&self, run: &str, remedy: &Value) -> Value {
         let number = remedy["number"].to_string();
         let budget = if in_guest() { "4m" } else { "60s" };
         let prove = ["why", run, "--fix", &number, "--prove", "--budget", budget];
         let proof = self.json(&[&prove[..], &["--json"]].concat());
         let comparison = &proof["comparison"];
         assert_eq!(comparison["status"], "complete", "{proof}");
-        // How much else disturbs this machine is not known: it may be too much to tell.
-        let verdict = comparison["verdict"].as_str().unwrap();
-        assert!(["better", "same", "inconclusive"].contains(&verdict), "{proof}");
-        let helps = verdict == "better";
+        let helps = comparison["verdict"] == "better";
         assert_eq!((&proof["helps"], &proof["kept"]), (&helps.into(), &false.into()));
-        helps
+        proof
     }
 
     fn has_no_journal(&self, when: &str) {
@@ -108,24 +105,41 @@ impl Measured {
 struct Planted {
     machine: Measured,
     greedy: Greedy,
+    /// A run that has it among its causes, and what is known to help.
+    run: String,
+    remedies: Vec<Value>,
 }
 
 impl Planted {
-    /// With its run, `bad`.
     fn new() -> Option<Self> {
         let machine = Measured::new()?;
         let Some(greedy) = Greedy::on(machine.cpu) else {
             skip("real-time threads are not allowed here");
             return None;
         };
-        machine.run("bad").then_some(Self { machine, greedy })
+        let mut planted = Self { machine, greedy, run: String::new(), remedies: Vec::new() };
+        let (mut runs, mut is_traced) = (0, true);
+        // On a busy machine something else may be the cause of all that is kept whole.
+        eventually("a remedy against the greedy thread is known", || {
+            runs += 1;
+            planted.run = format!("bad{runs}");
+            is_traced = planted.machine.run(&planted.run);
+            if is_traced {
+                planted.remedies = planted.machine.known_remedies(&planted.run);
+            }
+            !is_traced || planted.remedy().is_some()
+        });
+        is_traced.then_some(planted)
     }
 
-    /// What is known to help, which has to be against the greedy thread first.
-    fn remedy(&self) -> Value {
-        let known = self.machine.known_remedies("bad");
-        assert!(known.first().is_some_and(|first| first["name"] == NAME), "{known:?}");
-        known[0].clone()
+    /// What is known to help against the greedy thread.
+    fn remedy(&self) -> Option<&Value> {
+        self.remedies.iter().find(|remedy| remedy["name"] == NAME)
+    }
+
+    /// The proof that it helps.
+    fn prove(&self) -> Value {
+        self.machine.prove(&self.run, self.remedy().unwrap())
     }
 
     fn is_as_before(&self, when: &str) {
@@ -137,13 +151,29 @@ impl Planted {
 #[test]
 fn a_greedy_thread_is_found_cured_and_left_as_it_was() {
     let Some(planted) = Planted::new() else { return };
-    let remedy = planted.remedy();
+    let remedy = planted.remedy().unwrap();
     let set = format!("task:{}:cpus=away", planted.greedy.tid);
     assert_eq!((&remedy["cause"], &remedy["set"]), (&"thread".into(), &set.as_str().into()));
     assert!(list(&remedy["commands"])[0].as_str().unwrap().starts_with("taskset -pc "));
     planted.is_as_before("after only naming it");
-    planted.machine.prove("bad", &remedy);
+    assert!(!planted.greedy.has_spared_its_cpu(), "nothing was changed yet");
+    let proof = planted.prove();
+    assert!(planted.greedy.has_spared_its_cpu(), "it was away for the blocks of B");
     planted.is_as_before("after the proof");
+    let comparison = proof["comparison"]["id"].as_str().unwrap();
+    assert_kept_in_a(&planted.machine.store.runs().join(comparison));
+}
+
+#[test]
+#[ignore = "live: twin campaign::judge::tests::stalls_of_a_that_b_has_not_make_b_better"]
+fn the_remedy_against_a_greedy_thread_comes_first_and_helps() {
+    if in_guest() {
+        return skip("an emulated guest is late by more than the thread makes it");
+    }
+    let Some(planted) = Planted::new() else { return };
+    assert_eq!(planted.remedies[0]["name"], NAME, "{:?}", planted.remedies);
+    let proof = planted.prove();
+    assert_eq!(proof["helps"], true, "{proof}");
 }
 
 #[test]
@@ -155,7 +185,7 @@ fn a_remedy_that_is_not_there_is_refused_and_nothing_is_changed() {
         (&["--prove"], "--fix"),
         (&["--fix", "1", "--keep"], "--prove"),
     ] {
-        let said = planted.machine.tardy(&[&["why", "bad"][..], words].concat());
+        let said = planted.machine.tardy(&[&["why", &planted.run][..], words].concat());
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
         assert!(said.err.contains(part), "{said:?}");
     }
@@ -165,7 +195,7 @@ fn a_remedy_that_is_not_there_is_refused_and_nothing_is_changed() {
 #[test]
 fn a_proof_that_is_killed_leaves_what_is_put_back() {
     let Some(planted) = Planted::new() else { return };
-    let number = planted.remedy()["number"].to_string();
+    let number = planted.remedy().unwrap()["number"].to_string();
     killed_at_random(
         &Killing {
             name: "kill -9 of why --fix --prove",
@@ -173,7 +203,7 @@ fn a_proof_that_is_killed_leaves_what_is_put_back() {
             within: Duration::from_secs(8),
         },
         |_| {
-            let prove = ["why", "bad", "--fix", &number, "--prove", "--budget", "60s"];
+            let prove = ["why", &planted.run, "--fix", &number, "--prove", "--budget", "60s"];
             ((), piped(&mut planted.machine.command(&prove)))
         },
         |attempt, (), _| {
@@ -205,7 +235,7 @@ impl Chatter {
             let mut console = fs::OpenOptions::new().write(true).open("/dev/ttyS0").unwrap();
             while !is_stopped.load(Ordering::Relaxed) {
                 console.write_all(&[b' '; 512]).unwrap();
-                thread::sleep(Duration::from_millis(4));
+                pause(Duration::from_millis(4));
             }
         });
         Self { stop, thread: Some(thread) }
@@ -220,8 +250,9 @@ impl Drop for Chatter {
 }
 
 #[test]
+#[ignore = "long: a proof in an emulated guest takes minutes"]
 fn an_interrupt_that_is_planted_in_a_guest_is_found_cured_and_left_as_it_was() {
-    if !in_guest() || !is_long() {
+    if !in_guest() {
         return skip("needs a guest with a serial port that is free: TARDY_TEST_LONG=1");
     }
     let Some(machine) = Measured::new() else { return };
@@ -243,7 +274,7 @@ fn an_interrupt_that_is_planted_in_a_guest_is_found_cured_and_left_as_it_was() {
     let set = remedy["set"].as_str().unwrap();
     let is_thread = remedy["cause"] == "thread" && set.starts_with("task:");
     assert!(is_thread || remedy["cause"] == "hardirq" && set == "irq:4=away", "{remedy}");
-    let helps = machine.prove(&run, &remedy);
+    let helps = machine.prove(&run, &remedy)["helps"] == true;
     drop(chatter);
     // Past the harness, which hides what passing tests print.
     let _ = writeln!(io::stderr().lock(), "moving the interrupt helps: {helps}");

@@ -10,8 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    chance::is_long,
-    greedy::Greedy,
+    greedy::{Greedy, assert_kept_in_a},
     killed::{Killing, killed_at_random},
     schema::{faults, validator},
     settings::read,
@@ -130,33 +129,52 @@ fn a_run_with_settings_that_is_killed_at_a_random_moment_leaves_what_is_put_back
     machine.is_whole("after the last");
 }
 
-#[test]
-fn a_bad_setting_is_found_and_ranked_first_and_all_is_as_before() {
+/// A machine on which a thread keeps CPU 0 as long as a setting has its value: that is what the
+/// setting does wrong.
+fn with_a_bad_setting() -> Option<(Machine, Greedy)> {
     if in_guest() {
-        return skip("an emulated guest is late by more than the planted setting makes it");
+        skip("an emulated guest is late by more than the planted setting makes it");
+        return None;
     }
-    let Some(machine) = Machine::alone() else { return };
-    // What a setting does wrong, this thread does as long as it has the bad value.
-    let Some(_greedy) = Greedy::on_while(0, || read(WRITEBACK) != "1500") else {
-        return skip("real-time threads are not allowed here");
-    };
+    let machine = Machine::alone()?;
+    let greedy = Greedy::on_while(0, || read(WRITEBACK) != "1500");
+    if greedy.is_none() {
+        skip("real-time threads are not allowed here");
+    }
+    Some((machine, greedy?))
+}
+
+/// The record of trying these settings; what helps is written into `drop-ins`.
+fn tried(machine: &Machine, only: &str, budget: &str) -> Value {
     let out = machine.store.path().join("drop-ins");
-    let (only, budget) = if is_long() {
-        ("vm_stat_interval,dirty_writeback", "90s")
-    } else {
-        ("dirty_writeback", "19s")
-    };
     let try_it = ["check", "--measure", "--cpus", "0", "--only", only, "--budget", budget];
     let write = ["--seed", "7", "--write", out.to_str().unwrap(), "--json"];
     let said = machine.tardy(&[&try_it[..], &write].concat());
     let record: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(out.exists(), record["settings"][0]["verdict"] == "better", "{said:?}");
+    record
+}
+
+#[test]
+#[ignore = "live: twin campaign::settings::tests::a_setting_with_stalls_is_better_and_comes_first"]
+fn a_bad_setting_is_ranked_first() {
+    let Some((machine, _greedy)) = with_a_bad_setting() else { return };
+    let record = tried(&machine, "vm_stat_interval,dirty_writeback", "90s");
+    let first = &record["settings"][0];
+    assert_eq!([&first["name"], &first["verdict"]], ["dirty_writeback", "better"], "{record}");
+}
+
+#[test]
+fn a_bad_setting_is_tried_with_its_figures_and_all_is_as_before() {
+    let Some((machine, greedy)) = with_a_bad_setting() else { return };
+    assert!(!greedy.has_spared_its_cpu(), "nothing was changed yet");
+    let record = tried(&machine, "dirty_writeback", "19s");
+    assert!(greedy.has_spared_its_cpu(), "the value was there for the blocks of B");
     let schema = validator(include_str!("../../docs/settings.schema.json"));
     assert_eq!(faults(&schema, &record), [""; 0]);
     let setting = &record["settings"][0];
     assert_eq!([&setting["name"], &setting["tried"]], ["dirty_writeback", "1500"], "{record}");
-    // How much else disturbs this machine is not known: it may be too much to tell.
-    let verdict = setting["verdict"].as_str().unwrap();
-    assert!(verdict == "better" || verdict == "inconclusive" && !is_long(), "{record}");
     assert_eq!(setting["now"], machine.before[0].as_str());
     assert_eq!(setting["not_judged"], Value::Null, "{record}");
     let figures = list(&setting["figures"]);
@@ -169,8 +187,9 @@ fn a_bad_setting_is_found_and_ranked_first_and_all_is_as_before() {
         assert!(of("low") <= of("ratio") && of("ratio") <= of("high"), "{figure}");
         assert!(of("p") <= of("p_adjusted") && of("p_adjusted") <= 1.0, "{figure}");
     }
-    assert_eq!(out.exists(), verdict == "better", "{said:?}");
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let of = |value: &Value| value.as_str().unwrap().to_owned();
+    let place = machine.store.runs().join(of(&record["id"]));
+    assert_kept_in_a(&place.join(of(&setting["comparison"])));
     machine.is_whole("after all");
 }
 

@@ -290,6 +290,12 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Lets the time of a stall pass, or the pause between two stalls, that the test itself plants.
+/// Nobody else need have done anything meanwhile.
+pub(crate) fn pause(time: Duration) {
+    sleep(time);
+}
+
 /// Tries with more and more time until there was enough of it: for what must happen within a time
 /// that cannot be made longer afterwards.
 pub(crate) fn with_time<T>(mut within: impl FnMut(&str) -> Option<T>) -> T {

@@ -54,22 +54,29 @@ impl Suite {
 
     /// Names of the tests to run.
     pub(super) fn choose(&self, choice: &Choice) -> Result<Vec<String>> {
-        let output = Command::new(&self.outside)
-            .args(["--list", "--format", "terse"])
-            .output()
-            .context("cannot list the tests")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let names = choice.of(&text);
+        let mut names = choice.of(&self.list(&[])?);
+        if std::env::var_os("TARDY_TEST_LONG").is_none() {
+            let ignored = choice.of(&self.list(&["--ignored"])?);
+            names.retain(|name| !ignored.contains(name));
+        }
         let filter = choice.filter.unwrap_or(MADE_FOR_IT);
         let may_be_none = choice.skipped.is_some();
         ensure!(may_be_none || !names.is_empty(), "no test has \"{filter}\" in its name");
         Ok(names)
     }
 
+    /// All tests, or those that only `make test-long` runs.
+    fn list(&self, which: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.outside);
+        command.args(["--list", "--format", "terse"]).args(which);
+        let output = command.output().context("cannot list the tests")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// The job that runs these tests, one after the other.
     pub(super) fn job(&self, names: &[String]) -> Result<Job> {
         let program = utf8(&self.outside)?.to_owned();
-        let fixed = ["--exact".to_owned(), "--test-threads=1".to_owned()];
+        let fixed = ["--exact", "--include-ignored", "--test-threads=1"].map(str::to_owned);
         let command = [vec![program], names.to_vec(), fixed.into()].concat();
         let environment = [
             ("TARDY_TEST_VM", "1"),
