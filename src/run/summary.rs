@@ -302,6 +302,7 @@ mod tests {
         assert_eq!((scheduled.count, scheduled.max), (1000, Some(20 * ms + ms / 2)));
         assert!(summary.percentiles["99"] < 6_000);
         assert!(scheduled.percentiles["99"] > 9 * ms as u64, "10 of 1000 periods were later");
+        assert!(scheduled.mean > summary.mean, "{scheduled:?}");
     }
 
     #[test]
