@@ -3,7 +3,7 @@
 //! A guest costs some ten seconds of a CPU, so there are few here, and each is checked from
 //! several sides. Kernels come from the cache that `cargo xtask vm` fills, and are fetched where it
 //! is empty. Where that is impossible the tests that need a guest skip; as root none may skip.
-//! Tests that overlap with another one here run with `TARDY_TEST_LONG=1` only.
+//! Tests that overlap with another one here run in `make test-long` only.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -27,6 +27,7 @@ use tempfile::TempDir;
 mod nodes;
 mod faults;
 mod repeat;
+mod support;
 mod traced;
 
 const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
@@ -103,10 +104,6 @@ impl Place {
 /// A guest that fails leaves nothing of a run.
 fn assert_empty(run: &Path) {
     assert_eq!(fs::read_dir(run).unwrap().count(), 0, "{}", run.display());
-}
-
-fn is_long() -> bool {
-    std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")
 }
 
 /// Runs all of these at once, each in a guest of its own.
