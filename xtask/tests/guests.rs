@@ -1,27 +1,20 @@
 //! `cargo xtask vm` with guests whose fate is known: one that ends well, one that ends badly, one
-//! that panics, one that hangs, one that never stops talking. The last three only with
-//! `TARDY_TEST_LONG=1`: they wait for a limit, or the lab's tests have the like, a panic. And
-//! `cargo xtask bench --counted`, which compares in guests.
+//! that panics, one that hangs, one that never stops talking. And `cargo xtask bench --counted`,
+//! which compares in guests.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    io::Write as _,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{io::Write as _, process::Command};
 
-/// What the command said, and how long it took.
+/// What the command said.
 struct Said {
     success: bool,
     out: String,
     err: String,
-    took: Duration,
 }
 
 /// Boots a guest that runs `script`; nothing where that is impossible here, which only root must
 /// not accept.
 fn vm(options: &[&str], script: &str) -> Option<Said> {
-    let began = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     command.arg("vm").args(options).args(["--", "sh", "-c", script]);
     let output = command.output().unwrap();
@@ -29,7 +22,6 @@ fn vm(options: &[&str], script: &str) -> Option<Said> {
         success: output.status.success(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        took: began.elapsed(),
     };
     if said.out.starts_with("vm: skipped: ") {
         assert!(!rustix::process::geteuid().is_root(), "{}", said.out);
@@ -39,10 +31,6 @@ fn vm(options: &[&str], script: &str) -> Option<Said> {
     }
     Some(said)
 }
-
-/// Longer than any of these guests takes on a busy machine, and shorter than a limit that nobody
-/// gave.
-const MOST: Duration = Duration::from_secs(300);
 
 #[test]
 fn a_command_has_its_output_and_its_exit_code() {
@@ -78,10 +66,8 @@ fn in_counted_time_a_wake_up_takes_no_longer_than_cyclictests() {
 }
 
 #[test]
+#[ignore = "long: a guest for what the lab's tests have, too"]
 fn a_guest_that_panics_is_reported_by_what_its_kernel_said() {
-    if !is_long() {
-        return;
-    }
     let Some(said) = vm(&["--stall", "250s"], "echo c >/proc/sysrq-trigger; sleep 1000") else {
         return;
     };
@@ -89,29 +75,20 @@ fn a_guest_that_panics_is_reported_by_what_its_kernel_said() {
     let panic = "the kernel broke: Kernel panic - not syncing: sysrq triggered crash";
     assert!(said.err.contains(panic), "{}", said.err);
     assert!(said.err.contains("-- the console's last lines\n"), "{}", said.err);
-    assert!(said.took < MOST / 2, "nobody waited for it to go silent: {:?}", said.took);
-}
-
-fn is_long() -> bool {
-    std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")
 }
 
 #[test]
+#[ignore = "long: waits until a guest counts as silent"]
 fn a_guest_that_hangs_is_given_up_when_it_is_silent() {
-    if !is_long() {
-        return;
-    }
     let Some(said) = vm(&["--stall", "30s"], "sleep 1000") else { return };
-    assert!(!said.success && said.took < MOST, "{:?}", said.took);
+    assert!(!said.success);
     assert!(said.err.contains("the guest hangs: silent for 30 s"), "{}", said.err);
 }
 
 #[test]
+#[ignore = "long: waits for the limit of a guest"]
 fn a_guest_that_talks_for_ever_meets_the_limit() {
-    if !is_long() {
-        return;
-    }
     let Some(said) = vm(&["--limit", "25s"], "while :; do echo x; sleep 1; done") else { return };
-    assert!(!said.success && said.took < MOST, "{:?}", said.took);
+    assert!(!said.success);
     assert!(said.err.contains("the guest did not end within 25 s"), "{}", said.err);
 }
