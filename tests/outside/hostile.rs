@@ -11,10 +11,7 @@ use std::{
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use super::{
-    chance::is_long,
-    support::{Said, Store, codes, copy, finish, list, piped, skip},
-};
+use super::support::{Said, Store, codes, copy, finish, list, piped};
 
 /// A store with a kept run, `r`, to be made hostile, and the directory of that.
 fn kept() -> (Store, PathBuf) {
@@ -113,10 +110,8 @@ fn thousands_of_series_take_no_memory_before_they_have_a_count() {
 }
 
 #[test]
+#[ignore = "long: it fills 512 MiB"]
 fn counts_of_many_series_that_fill_the_memory_are_refused_with_the_limit() {
-    if !is_long() {
-        return skip("it fills 512 MiB; TARDY_TEST_LONG=1 runs it");
-    }
     let (store, run) = kept();
     let record = store.show("r");
     // One line of the log that has counts in all its buckets, for every series.

@@ -12,7 +12,6 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    chance::is_long,
     endings::children,
     meddling::changed_in_the_warm_up,
     support::{
@@ -330,10 +329,8 @@ fn left_by_a_killed_supervisor(pause: Duration) -> Said {
 }
 
 #[test]
+#[ignore = "long: the average takes four minutes to rise"]
 fn a_load_average_above_3000_is_reached_while_a_run_stays_valid() {
-    if !is_long() {
-        return;
-    }
     if !is_root() {
         return skip("needs root for real-time threads");
     }

@@ -10,7 +10,6 @@ use std::{
     fs,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -20,11 +19,11 @@ use tardy::{
 };
 
 use super::{
-    chance::is_long,
     meddling::wait_for_a_look,
     settings::{WORKQUEUES, only, other_governor, plant, read, settings},
     support::{
-        LONG, Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
+        LONG, Said, Store, codes, eventually, finish, is_root, list, pause, piped, signal, skip,
+        whole,
     },
     turn::Turn,
 };
@@ -141,7 +140,7 @@ impl Drop for Machine {
         }
         let deadline = Instant::now() + Duration::from_secs(20);
         while !self.store.processes().is_empty() && Instant::now() < deadline {
-            sleep(Duration::from_millis(20));
+            pause(Duration::from_millis(20));
         }
         let _ = self.command(&["restore"]).output();
         self.planted.iter().for_each(|(path, value)| drop(fs::write(path, value)));
@@ -347,10 +346,8 @@ fn a_deadline_thread_may_be_bound_to_a_shielded_cpu_and_to_no_other() {
 
 /// Interleaved, with and without: the median of the p99 of the pairs falls.
 #[test]
+#[ignore = "live: twin root_shield::a_busy_task_is_moved_off_the_shielded_cpu_and_back"]
 fn behind_the_shield_p99_falls() {
-    if !is_long() {
-        return skip("compares latencies, which takes a quiet machine: TARDY_TEST_LONG=1");
-    }
     let Some(machine) = Machine::alone() else { return };
     // Between equals the one that slept goes first, and a busy task costs the measured one little.
     let busy = rustix::process::Pid::from_child(&machine.busy);
@@ -389,7 +386,6 @@ fn threads_that_keep_every_cpu_are_ended_and_the_run_is_kept() {
     let run = ["run", "fake", "--unpaced", "--policy", "fifo", "--interval", "1us"];
     // Below the watchdog, and where nothing can be above them.
     for priority in ["98", "99"] {
-        let started = Instant::now();
         let length = ["--duration", "1h", "--warmup", "0s"];
         let said = machine
             .tardy(&[&run[..], &length, &["--priority", priority, "--name", priority]].concat());
@@ -400,6 +396,6 @@ fn threads_that_keep_every_cpu_are_ended_and_the_run_is_kept() {
         assert!(codes.contains(&"watchdog_ended"), "{record}");
         assert_eq!(codes.contains(&"nothing_above"), priority == "99", "{record}");
         // 3.6 billion samples of some 10 ns each on every CPU, had nobody ended it.
-        assert!(whole(&record["series"][0]["count"]) < 3_600_000_000, "{:?}", started.elapsed());
+        assert!(whole(&record["series"][0]["count"]) < 3_600_000_000, "{record}");
     }
 }
