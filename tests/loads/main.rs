@@ -5,12 +5,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tardy::loads::{LoadEnd, LoadFault, LoadSpec, RunningLoad};
@@ -18,11 +17,14 @@ use tardy_hot::clock::now_ns;
 
 mod command;
 mod each;
+mod support;
+
+use support::eventually;
 
 const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
 
 /// Long enough for any machine that is busy; nothing waits that long when all is well.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Set for a test binary that stands in for tardy: the load to start.
 const STAND_IN: &str = "TARDY_TEST_STAND_IN_LOAD";
@@ -36,14 +38,6 @@ fn start(text: &str) -> RunningLoad {
     let load = RunningLoad::start(&spec, log_file(), Path::new(TARDY)).unwrap();
     load.wait_ready(PATIENCE).unwrap();
     load
-}
-
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "timeout: {what}");
-        sleep(Duration::from_millis(10));
-    }
 }
 
 /// Living processes of that group; a zombie does nothing and holds nothing.
@@ -69,6 +63,13 @@ fn split_stat(stat: &str) -> Vec<String> {
 
 fn stat_fields(pid: Pid) -> Vec<String> {
     split_stat(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap())
+}
+
+/// How often a process has left its CPU; absent where it is gone.
+fn switches(pid: Pid) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+    counts.map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
 }
 
 fn workers(leader: Pid) -> Vec<Pid> {
@@ -208,7 +209,8 @@ fn a_killed_supervisor_takes_its_workers_along_and_is_reported() {
     }
 }
 
-/// Not a test by itself: the tardy that other tests kill. Starts a load and waits for its end.
+/// Not a test by itself: the tardy that other tests kill. Starts a load, and lives as long as who
+/// started it.
 #[test]
 fn a_stand_in_for_tardy() {
     let Ok(text) = std::env::var(STAND_IN) else { return };
@@ -216,7 +218,7 @@ fn a_stand_in_for_tardy() {
     let leader = load.process().unwrap().as_raw_nonzero();
     // Not `println`, which the harness would catch.
     writeln!(std::io::stdout(), "\nleader {leader}").unwrap();
-    sleep(PATIENCE * 2);
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
 /// A stand-in in a process group of its own, and the leader of its load.
@@ -224,6 +226,7 @@ fn start_stand_in(text: &str) -> (Child, Pid) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_stand_in_for_tardy", "--nocapture"])
         .env(STAND_IN, text)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .process_group(0)
         .spawn()
@@ -259,7 +262,11 @@ fn an_interrupt_from_the_terminal_does_not_reach_the_load() {
     kill_process(stand_in, Signal::STOP).unwrap();
     eventually("the stand-in stands still", || stat_fields(stand_in)[0] == "T");
     kill_process_group(stand_in, Signal::INT).unwrap();
-    sleep(Duration::from_millis(600));
+    // Whoever runs afterwards has had it.
+    let turns: Vec<u64> = before.iter().map(|pid| switches(*pid).unwrap()).collect();
+    for (pid, turns) in before.iter().zip(turns) {
+        eventually("each works on", || switches(*pid).is_some_and(|now| now > turns + 1));
+    }
     assert_eq!(workers(leader), before);
     child.kill().unwrap();
     child.wait().unwrap();
