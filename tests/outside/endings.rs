@@ -1,12 +1,12 @@
 //! How a run ends, and which exit code and status that gives.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use serde_json::Value;
 
 use super::support::{
-    LONG, SHORT, Said, Store, codes, eventually, finish, ignores, is_stopped, list, piped, signal,
-    whole,
+    LONG, SHORT, Said, Store, codes, eventually, finish, ignores, is_stopped, list, pause, piped,
+    signal, whole,
 };
 
 fn ended(store: &Store, arguments: &[&str]) -> (Said, Value) {
@@ -16,7 +16,6 @@ fn ended(store: &Store, arguments: &[&str]) -> (Said, Value) {
 
 #[test]
 fn a_latency_over_the_limit_ends_the_run_with_exit_code_1() {
-    let started = std::time::Instant::now();
     for probe in ["timer", "fake"] {
         let store = Store::new();
         let arguments = ["run", probe, "--warmup", "0s", "--duration", "1h", "--stop-over", "1us"];
@@ -29,7 +28,6 @@ fn a_latency_over_the_limit_ends_the_run_with_exit_code_1() {
         assert!(worst > Some(1_000), "the sample that ended the run is in it: {record}");
         assert!(said.out.contains("stopped by --stop-over"), "{said:?}");
     }
-    assert!(started.elapsed().as_secs() < 3600, "it did end");
 }
 
 #[test]
@@ -195,7 +193,7 @@ fn the_worse_code_wins_where_two_apply() {
     // A stall ends the run over its limit after the load has died.
     signal(&child, "STOP");
     eventually("it stands still", || is_stopped(child.id()));
-    std::thread::sleep(std::time::Duration::from_millis(2600));
+    pause(Duration::from_millis(2_600));
     signal(&child, "CONT");
     let said = finish(child);
     let record = store.show("r");

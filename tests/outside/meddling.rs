@@ -4,7 +4,6 @@
 use std::{
     fs,
     process::{Child, Command},
-    thread::sleep,
     time::Duration,
 };
 
@@ -15,8 +14,8 @@ use super::{
     control_group::ControlGroup,
     endings::children,
     support::{
-        LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list, piped,
-        signal, skip, whole, with_time,
+        LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list, pause,
+        piped, signal, skip, whole, with_time,
     },
 };
 
@@ -105,7 +104,7 @@ fn a_recorder_that_stands_still_is_reported() {
     signal(&child, "STOP");
     eventually("it stands still", || is_stopped(child.id()));
     // A second later than its latest turn, at whatever moment between two turns that was.
-    sleep(Duration::from_millis(2_500));
+    pause(Duration::from_millis(2_500));
     signal(&child, "CONT");
     // It finds out when it records next.
     wait_for_a_look(&store, "r");

@@ -221,20 +221,15 @@ fn a_far_end_that_is_killed_ends_the_run_which_is_kept() {
     }
 }
 
-/// What could outlive a run, of the whole machine.
-fn left_in_the_kernel() -> String {
-    let semaphores = fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
+/// What could outlive a run. Another tardy's names are there for a moment, too.
+fn left_in_the_kernel() -> Vec<String> {
     let names = |directory| {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name().into_string().unwrap()).collect::<Vec<_>>()
     };
-    let ours: Vec<_> = names("/dev/shm")
-        .into_iter()
-        .chain(names("/dev/mqueue"))
-        // Those of JACK are of its servers, and of the tests of the audio probe.
-        .filter(|name| name.contains("tardy") && !name.starts_with("jack"))
-        .collect();
-    format!("{} {ours:?}", semaphores.lines().count())
+    let all = names("/dev/shm").into_iter().chain(names("/dev/mqueue"));
+    // Those of JACK are of its servers, and of the tests of the audio probe.
+    all.filter(|name| name.contains("tardy") && !name.starts_with("jack")).collect()
 }
 
 #[test]
@@ -247,7 +242,7 @@ fn a_tardy_that_is_killed_takes_its_far_end_along() {
         eventually("the far end is gone", || store.processes().is_empty());
         assert_eq!(store.show("r")["status"], "crashed", "{transport}");
     }
-    assert!(left_in_the_kernel().ends_with("[]"), "{}", left_in_the_kernel());
+    eventually("no name is left", || left_in_the_kernel().is_empty());
 }
 
 #[test]
@@ -306,19 +301,21 @@ impl Peer {
 
 #[test]
 fn answers_that_do_not_come_are_counted_and_the_run_goes_on() {
-    let store = Store::new();
-    let peer = Peer::start(|number, bytes| (number % 100 != 20).then(|| bytes.to_vec()));
-    let said = peer.run(&store, &["--samples", "200", "--warmup", "0s", "--timeout", "1s"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let record = store.show("r");
-    assert!(codes(&record).contains(&"messages_lost"), "{record}");
-    let flow = &list(&record["messages"]["flows"])[0];
     // Under a load an answer may take longer than the timeout, and is lost then.
-    let (sent, lost) = (whole(&flow["sent"]), whole(&flow["lost"]));
-    assert_eq!((sent, whole(&flow["received"])), (200, 200 - lost), "{record}");
-    assert!((2..100).contains(&lost), "{record}");
-    assert_eq!(whole(&list(&record["series"])[0]["count"]), 200 - lost);
-    assert_eq!(peer.finish(), 200);
+    eventually("two messages are lost, and no other", || {
+        let store = Store::new();
+        let peer = Peer::start(|number, bytes| (number % 100 != 20).then(|| bytes.to_vec()));
+        let said = peer.run(&store, &["--samples", "200", "--warmup", "0s", "--timeout", "1s"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = store.show("r");
+        assert!(codes(&record).contains(&"messages_lost"), "{record}");
+        let flow = &list(&record["messages"]["flows"])[0];
+        let (sent, lost) = (whole(&flow["sent"]), whole(&flow["lost"]));
+        assert_eq!((sent, whole(&flow["received"])), (200, 200 - lost), "{record}");
+        assert_eq!(whole(&list(&record["series"])[0]["count"]), 200 - lost);
+        assert_eq!(peer.finish(), 200);
+        lost == 2
+    });
 }
 
 #[test]

@@ -7,7 +7,6 @@
 
 use std::{
     process::{Child, Command},
-    thread::sleep,
     time::Duration,
 };
 
@@ -139,7 +138,7 @@ fn a_delay_of_netem_is_found_and_every_message_that_it_drops_is_counted() {
     eventually("an echo", || run("ip netns exec far cat /proc/net/udp").contains(":1BCD "));
     let plain = ping(&store, "plain");
     store.wait_measuring("plain");
-    sleep(Duration::from_millis(500));
+    eventually("many answers", || store.count("plain") > 200);
     let without = median(&ended(&store, plain, "plain"));
 
     // Nothing is lost before there is a session and a measurement.
@@ -149,8 +148,12 @@ fn a_delay_of_netem_is_found_and_every_message_that_it_drops_is_counted() {
     machines.netem("change", "delay 1ms loss 5%");
     eventually("lost messages", || machines.dropped() >= 10);
     machines.netem("change", "delay 1ms loss 0%");
-    // The last one that was dropped is waited for until its time is up.
-    sleep(2 * timeout());
+    // The last one that was dropped is waited for until its time is up; then there are answers
+    // again, of which the first may be older.
+    for _ in 0..2 {
+        let before = store.count("netem");
+        eventually("further answers", || store.count("netem") > before);
+    }
     let dropped = machines.dropped();
     let record = ended(&store, near, "netem");
     signal(&far, "INT");

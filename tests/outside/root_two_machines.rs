@@ -141,7 +141,8 @@ fn round_trips_to_another_machine_are_all_recorded_and_its_echo_counts_the_same(
     let Some(both) = TwoMachines::new() else { return };
     let echo = both.echo(&[]);
     for transport in ["udp", "tcp"] {
-        let said = both.run("pingpong", &["--transport", transport, "--samples", "500"]);
+        let said = both
+            .run("pingpong", &["--transport", transport, "--samples", "500", "--timeout", "60s"]);
         assert_eq!(said.code, Some(0), "{said:?}");
         let record = both.record();
         assert_eq!((rtt(&record), &record["status"]), (500, &"complete".into()), "{record}");
@@ -238,7 +239,8 @@ fn messages_that_the_way_does_not_carry_are_reported_and_the_run_is_kept() {
     let flow = &list(&record["messages"]["flows"])[0];
     assert_eq!((whole(&flow["received"]), whole(&flow["lost"]) > 0), (0, true), "{flow}");
     // Smaller ones are carried.
-    let said = both.run("pingpong", &["--transport", "udp", "--size", "500", "--samples", "50"]);
+    let smaller = ["--transport", "udp", "--size", "500", "--samples", "50", "--timeout", "60s"];
+    let said = both.run("pingpong", &smaller);
     assert_eq!((said.code, rtt(&both.record())), (Some(0), 50), "{said:?}");
     end(echo);
 }
@@ -249,12 +251,15 @@ fn a_stream_to_another_machine_comes_back_whole_and_its_socket_there_holds_a_sec
     let echo = both.echo(&[]);
     for (transport, rate) in [("udp", "10kpps"), ("tcp", "2kpps")] {
         let more = ["--transport", transport, "--rate", rate, "--samples", "2k"];
-        let said = both.run("stream", &more);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        let record = both.record();
-        let flow = &list(&record["messages"]["flows"])[0];
-        let figures = ["sent", "received", "lost"].map(|name| whole(&flow[name]));
-        assert_eq!(figures, [2_000, 2_000, 0], "{transport}: {record}");
+        let mut record = Value::Null;
+        // An end that does not run for a second loses packets.
+        eventually("no packet is lost", || {
+            let said = both.run("stream", &more);
+            assert_eq!(said.code, Some(0), "{said:?}");
+            record = both.record();
+            let flow = &list(&record["messages"]["flows"])[0];
+            ["sent", "received", "lost"].map(|name| whole(&flow[name])) == [2_000, 2_000, 0]
+        });
         if transport == "udp" {
             let far = &list(&record["messages"]["ends"])[1];
             // 64 bytes each, and what the kernel counts beside them.

@@ -1,13 +1,13 @@
 //! `tardy run stream`: packets that are sent, counted and late as they should be, by every
 //! transport, and what goes wrong on the way.
 
-use std::{fs, net::UdpSocket, process::Child, thread::sleep, time::Duration};
+use std::{fs, net::UdpSocket, process::Child, time::Duration};
 
 use serde_json::Value;
 
 use super::support::{
-    Said, Store, codes, eventually, finish, is_root, is_stopped, list, piped, read_record, signal,
-    skip, wait_until_read, whole,
+    Said, Store, codes, eventually, finish, is_root, is_stopped, list, pause, piped, read_record,
+    signal, skip, wait_until_read, whole,
 };
 
 const STREAM: [&str; 8] =
@@ -126,7 +126,7 @@ fn a_receiver_that_stands_still_shows_as_late_packets_and_not_as_lost_ones() {
     let (child, far) = started(&store, "stall", &more);
     kill(far, rustix::process::Signal::STOP);
     eventually("it stands still", || is_stopped(far.cast_unsigned()));
-    sleep(Duration::from_millis(100));
+    pause(Duration::from_millis(100));
     kill(far, rustix::process::Signal::CONT);
     wait_for_more(&store, "stall", 1_000);
     let (said, record) = ended(&store, "stall", child);
@@ -255,27 +255,31 @@ fn an_interface_that_goes_down_is_reported_and_the_run_goes_on() {
     if !is_root() {
         return skip("a network of its own takes root");
     }
-    let store = Store::new();
-    let arguments =
-        [&STREAM[..], &["--rate", "1kpps", "--duration", "1h", "--name", "down"]].concat();
-    let child = alone_in_a_network(&store, 65_536, &arguments);
-    store.wait_measuring("down");
-    let within = |words: &[&str]| {
-        let pid = child.id().to_string();
-        let nsenter = [&["-t", &pid, "-n"], words].concat();
-        let done = std::process::Command::new("nsenter").args(nsenter).status().unwrap();
-        assert!(done.success(), "{words:?}");
-    };
-    within(&["ip", "link", "set", "lo", "down"]);
-    sleep(Duration::from_millis(500));
-    within(&["ip", "link", "set", "lo", "up"]);
-    wait_for_more(&store, "down", 100);
-    let (said, record) = ended(&store, "down", child);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(codes(&record).contains(&"messages_lost"), "{:?}", codes(&record));
-    let there = flow(&record, "there");
-    assert!(whole(&there["lost"]) >= 50, "{there}");
-    assert_eq!(whole(&there["received"]) + whole(&there["lost"]), whole(&there["sent"]));
+    // A busy machine may keep the sender from sending meanwhile.
+    eventually("packets of the outage are lost", || {
+        let store = Store::new();
+        let arguments =
+            [&STREAM[..], &["--rate", "1kpps", "--duration", "1h", "--name", "down"]].concat();
+        let child = alone_in_a_network(&store, 65_536, &arguments);
+        store.wait_measuring("down");
+        let within = |words: &[&str]| {
+            let pid = child.id().to_string();
+            let nsenter = [&["-t", &pid, "-n"], words].concat();
+            let done = std::process::Command::new("nsenter").args(nsenter).status().unwrap();
+            assert!(done.success(), "{words:?}");
+        };
+        within(&["ip", "link", "set", "lo", "down"]);
+        pause(Duration::from_millis(500));
+        within(&["ip", "link", "set", "lo", "up"]);
+        wait_for_more(&store, "down", 100);
+        let (said, record) = ended(&store, "down", child);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let there = flow(&record, "there");
+        let lost = whole(&there["lost"]);
+        assert_eq!(whole(&there["received"]) + lost, whole(&there["sent"]), "{there}");
+        assert_eq!(lost > 0, codes(&record).contains(&"messages_lost"), "{record}");
+        lost >= 50
+    });
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    thread::sleep,
     time::Duration,
 };
 
@@ -25,7 +24,7 @@ use rustix::{
 };
 use vt100::Parser;
 
-use super::super::support::{eventually, signal};
+use super::super::support::{eventually, pause, signal};
 
 /// The least that the view fits, and one with all columns; columns and lines.
 pub(super) const SMALL: (u16, u16) = (80, 24);
@@ -111,7 +110,7 @@ impl Terminal {
         // The reader may be at its last read; then there is room once more.
         for _ in 0..10 {
             while filler.write(&[0; 64]).is_ok() {}
-            sleep(Duration::from_millis(10));
+            pause(Duration::from_millis(10));
         }
     }
 
@@ -147,14 +146,14 @@ impl Reader {
 
     fn read(&self, mut from: File) {
         let mut bytes = [0; 4_096];
-        let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+        let wait = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         while !self.is_over.load(Ordering::SeqCst) {
             if !self.reads.load(Ordering::SeqCst) {
-                sleep(Duration::from_millis(5));
+                pause(Duration::from_millis(5));
                 continue;
             }
             let mut asked = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
-            let _ = poll(&mut asked, Some(&pause));
+            let _ = poll(&mut asked, Some(&wait));
             if !asked[0].revents().contains(PollFlags::IN) {
                 continue;
             }
