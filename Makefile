@@ -10,10 +10,12 @@ PASSED := $(CURDIR)/target/vm/passed
 # for it, are off.
 BUSY := --limit 40m --stall 15m \
 	--append "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0"
+# What is built once gains nothing from notes for the next build; tools/quick keeps them.
+export CARGO_INCREMENTAL ?= 0
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
-.PHONY: page checks deny advisories loom fuzz miri cross programs tests lab-tests vm account
+.PHONY: page checks rustdoc loom-if-changed deny advisories loom fuzz miri cross programs tests lab-tests vm account
 .PHONY: browser vm-standard vm-special site package check-package reproducible crates licenses
 
 help:
@@ -65,7 +67,7 @@ quick:
 test:
 	@tools/setup test
 	@rm -f $(PASSED)
-	@tools/side-by-side tests vm-standard "page browser vm-special checks" "loom lab-tests"
+	@tools/side-by-side tests vm-standard "page browser vm-special checks" "loom-if-changed lab-tests"
 	@$(MAKE) --no-print-directory account
 
 # The page's types, and a bundle that is what its sources make.
@@ -74,13 +76,16 @@ page:
 	cd web && npm run --silent check && npm run --silent build
 	git diff --exit-code --stat -- src/report/html
 
-# Format, lints, documentation, licenses.
+# Format, lints, licenses.
 checks:
 	@tools/setup test
 	cargo fmt --all --check
 	cargo clippy --workspace --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --document-private-items --quiet
 	@$(MAKE) --no-print-directory deny
+
+# Links and marks in the documentation of the code.
+rustdoc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --document-private-items --quiet
 
 # Licenses and sources of all dependencies (deny.toml). Duplicates are printed and fail nothing.
 deny:
@@ -94,8 +99,11 @@ advisories:
 
 # The ring and the stop flag, over all interleavings of two threads.
 loom:
-	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
-		--target-dir target/loom
+	tools/loom
+
+# In make test: not again while the sources are those that passed.
+loom-if-changed:
+	@tools/loom changed
 
 # Each reader of what others wrote, FUZZ_SECONDS each (30), or FUZZ_RUNS times.
 fuzz:
@@ -109,8 +117,8 @@ miri:
 cross:
 	tools/cross
 
-# Everything that cargo tests, with the examples in the documentation. Most of it waits for runs,
-# so more of it than there are CPUs goes on at once.
+# Everything that cargo tests. Most of it waits for runs, so more of it than there are CPUs goes on
+# at once.
 tests:
 	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
 	TARDY_TEST_SKIPS=$(SKIPS) RUST_TEST_THREADS=4 cargo test --workspace --locked --no-fail-fast
@@ -153,7 +161,7 @@ browser:
 
 # Fifty kills, long fuzzing, more cells of the lab, all kernels, and a release.
 test-long: checks programs
-	@$(MAKE) --no-print-directory advisories fuzz miri cross
+	@$(MAKE) --no-print-directory rustdoc loom advisories fuzz miri cross
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	TARDY_TEST_LONG=1 cargo test --locked --release --test lab -- --test-threads=1
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release --test counted

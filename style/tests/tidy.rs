@@ -97,6 +97,26 @@ fn banned_words(text: &str) -> Vec<String> {
     found.map(|word| format!("has {word:?}")).collect()
 }
 
+/// Examples in the documentation of code. Nothing runs them: the manifests of both crates have
+/// `doctest = false`.
+fn examples(text: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(doc) = line.strip_prefix("//!").or_else(|| line.strip_prefix("///")) else {
+            inside = false;
+            continue;
+        };
+        let Some(language) = doc.trim_start().strip_prefix("```") else { continue };
+        inside = !inside;
+        if inside && language != "text" {
+            found.push(format!("line {} begins an example, which nothing runs", number + 1));
+        }
+    }
+    found
+}
+
 /// Lines without the tests at the end, which are not counted.
 fn length_without_tests(text: &str) -> usize {
     let tests = text.lines().position(|line| line == "#[cfg(test)]");
@@ -209,6 +229,11 @@ fn sources_have_no_tabs_and_no_control_characters() {
 #[test]
 fn nothing_is_left_over() {
     assert_none(&offenders(rust_files(), banned_words));
+}
+
+#[test]
+fn documentation_has_no_examples_that_nothing_runs() {
+    assert_none(&offenders(rust_files(), examples));
 }
 
 #[test]
@@ -357,6 +382,7 @@ fn each_rule_finds_an_offender() {
         ["line 2 has the control character '\\t'", "line 3 has the control character '\\u{7}'",]
     );
     assert_eq!(banned_words(concat!("// TO", "DO: later")).len(), 1);
+    assert_eq!(examples("/// ```text\n/// a\n/// ```\nfn f() {}\n/// ```\n/// f();\n").len(), 1);
     assert_eq!(length_without_tests("a\nb\n#[cfg(test)]\nmod tests {}\n"), 2);
     assert_eq!(relative_links("[a](b.md#c) [d](https://e) [f](#g)"), ["b.md"]);
     assert_eq!(
