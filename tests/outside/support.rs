@@ -253,10 +253,15 @@ pub(crate) fn piped(command: &mut Command) -> Child {
 }
 
 /// Waits for the end; a process that hangs is killed, and the test fails.
-pub(crate) fn finish(mut child: Child) -> Said {
+pub(crate) fn finish(child: Child) -> Said {
+    finish_within(child, patience())
+}
+
+/// The same of a process that may take so long.
+pub(crate) fn finish_within(mut child: Child, limit: Duration) -> Said {
     let out = read_all(child.stdout.take());
     let err = read_all(child.stderr.take());
-    let deadline = Instant::now() + patience();
+    let deadline = Instant::now() + limit;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
