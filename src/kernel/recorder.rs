@@ -114,6 +114,13 @@ impl EventReader {
         self.lost.load(Relaxed) + self.memory.stacks_lost() + left_out
     }
 
+    /// Instructions that the verifier followed in each of the loaded programs. Kernels before 5.16
+    /// do not state it.
+    #[cfg(test)]
+    pub(super) fn verified_instructions(&self) -> Vec<Option<u64>> {
+        self.programs.iter().map(|program| stated(program, "verified_insns:")).collect()
+    }
+
     /// Numbers of CPUs are below this; those that are offline have no events. 0 where nothing is
     /// recorded.
     #[must_use]
@@ -203,15 +210,17 @@ impl Events {
 
 /// Runs of a program that were left out, as the kernel counts them.
 fn misses(program: &OwnedFd) -> u64 {
-    let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
-    fs::read_to_string(path).map_or(0, |text| misses_in(&text))
+    stated(program, "recursion_misses:").unwrap_or(0)
 }
 
-fn misses_in(text: &str) -> u64 {
-    text.lines()
-        .find_map(|line| line.strip_prefix("recursion_misses:"))
-        .and_then(|number| number.trim().parse().ok())
-        .unwrap_or(0)
+/// A number that the kernel states about a loaded program; absent where it does not.
+fn stated(program: &OwnedFd, field: &str) -> Option<u64> {
+    let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
+    stated_in(&fs::read_to_string(path).ok()?, field)
+}
+
+fn stated_in(text: &str, field: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -381,6 +390,7 @@ mod tests {
     #[test]
     fn runs_that_the_kernel_left_out_are_read_from_fdinfo() {
         let text = "pos:\t0\nprog_type:\t26\nrecursion_misses:\t12\nverified_insns:\t9\n";
-        assert_eq!((misses_in(text), misses_in("pos:\t0\n")), (12, 0));
+        let found = |text| stated_in(text, "recursion_misses:");
+        assert_eq!((found(text), found("pos:\t0\n")), (Some(12), None));
     }
 }

@@ -7,7 +7,6 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed},
 };
 
-use libbpf_rs::query::{ProgInfoIter, ProgramInfo};
 use tardy_hot::stages::ThreadRecord;
 
 use super::*;
@@ -65,8 +64,37 @@ fn sleeps(times: usize) -> impl Iterator<Item = (u64, u64)> {
     (0..1000 * times).filter_map(|_| sleep_once()).take(times)
 }
 
-/// Tries of what a busy machine may spoil.
-const ROUNDS: usize = 10;
+/// The time limit of what must happen at some time, ns. A slow machine may have a multiple of it:
+/// `TARDY_TEST_PATIENCE`.
+fn patience_ns() -> u64 {
+    let times = std::env::var("TARDY_TEST_PATIENCE").ok().and_then(|text| text.parse().ok());
+    120_000_000_000 * times.unwrap_or(1)
+}
+
+/// Tries again until there is an answer; absent when the patience is over.
+fn eventually<T>(mut find: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline_ns = now_ns() + patience_ns();
+    while now_ns() < deadline_ns {
+        if let Some(found) = find() {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Whether the time of this machine is its count of instructions, so that nothing disturbs it.
+fn is_counted() -> bool {
+    std::env::var_os("TARDY_TEST_COUNTED").is_some()
+}
+
+/// Of 100 wake-ups each has to be as it should where nothing disturbs this machine. Elsewhere one
+/// has to be at some time: a busy machine may spoil any of them.
+fn each_or_one(mut is_right: impl FnMut((u64, u64)) -> bool) -> bool {
+    if is_counted() {
+        return sleeps(100).all(is_right);
+    }
+    eventually(|| sleep_once().filter(|slept| is_right(*slept))).is_some()
+}
 
 /// Whether the record explains this wake-up, by its stages in order.
 fn explains(record: &ThreadRecord, (t, woke_ns): (u64, u64)) -> bool {
@@ -93,13 +121,11 @@ fn the_record_of_a_sleeping_thread_has_its_expiry_and_each_step_after_it() {
     assert_eq!(sleeps(20).filter(|slept| explains(record, *slept)).count(), 0, "none runs yet");
     for _ in 0..2 {
         tracer.attach().unwrap();
-        // A few go unrecorded where the machine is busy, and many for a moment where it is very.
-        let most_are = |_| sleeps(200).filter(|slept| explains(record, *slept)).count() >= 190;
-        assert!((0..ROUNDS).any(most_are), "the record explains too few wake-ups");
+        assert!(each_or_one(|slept| explains(record, slept)), "the record explains wake-ups");
         tracer.detach();
         // A child that another test forks holds the programs, too, until it executes its own.
-        let has_ended = || !sleeps(20).any(|slept| explains(record, slept));
-        assert!((0..10_000).any(|_| has_ended()), "none any more");
+        let has_ended = || (!sleeps(20).any(|slept| explains(record, slept))).then_some(());
+        assert!(eventually(has_ended).is_some(), "none any more");
     }
 }
 
@@ -119,12 +145,14 @@ fn a_second_wake_up_by_somebody_else_leaves_the_record_of_the_timers() {
     let (answered, answer) = std::io::pipe().unwrap();
     let other = std::thread::spawn(move || answer_each(asked, answer));
     let (mut ask, mut answered) = (ask, answered);
-    let kept = sleeps(2_000).find(|&slept| {
+    let kept = eventually(|| {
+        let slept = sleep_once()?;
         let blocked = ThreadUsage::of_this_thread().voluntary_switches;
         ask.write_all(&[1]).unwrap();
         answered.read_exact(&mut [0]).unwrap();
         // Another timer may have expired meanwhile.
-        ThreadUsage::of_this_thread().voluntary_switches > blocked && explains(record, slept)
+        let has_blocked = ThreadUsage::of_this_thread().voluntary_switches > blocked;
+        (has_blocked && explains(record, slept)).then_some(())
     });
     before.pin_this_thread().unwrap();
     drop(ask);
@@ -206,15 +234,12 @@ fn the_events_around_a_wake_up_are_its_steps_in_order() {
     tracer.attach().unwrap();
     let records = tracer.threads();
     let record = records.get(0).unwrap();
-    let traced: Vec<bool> = sleeps(2_000)
-        .filter(|slept| explains(record, *slept))
-        .filter_map(|(t, woke_ns)| Some((t, all_around(&recorder, record, t, woke_ns)?)))
-        .map(|(t, events)| have_all_steps(&events, t))
-        .take(100)
-        .collect();
-    let whole = traced.iter().filter(|traced| **traced).count();
-    assert_eq!(traced.len(), 100, "wake-ups whose events are all there");
-    assert!(whole >= 95, "{whole} of 100");
+    let is_traced = |(t, woke_ns)| {
+        explains(record, (t, woke_ns))
+            && all_around(&recorder, record, t, woke_ns)
+                .is_some_and(|events| have_all_steps(&events, t))
+    };
+    assert!(each_or_one(is_traced), "the events have the steps of a wake-up");
 }
 
 /// As after a move of this guest to another host. Vacuous where the kernel knows of no hypervisor.
@@ -225,13 +250,17 @@ fn a_steal_counter_that_goes_back_is_no_stolen_time() {
     let (recorder, cpus) = (tracer.recorder(), Cpus::allowed().unwrap());
     tracer.attach().unwrap();
     assert_eq!(sleeps(20).count(), 20);
-    let from_ns = now_ns();
-    cpus.iter().for_each(|cpu| tracer.memory.set_steal(cpu, 1 << 60, from_ns));
-    assert_eq!(sleeps(50).count(), 50);
-    let mut events = Vec::new();
-    for cpu in cpus.iter() {
-        assert!(recorder.events(cpu, from_ns, now_ns(), &mut events), "all of them");
-    }
+    // Another try where events were overwritten before this thread could read them.
+    let events = eventually(|| {
+        let from_ns = now_ns();
+        cpus.iter().for_each(|cpu| tracer.memory.set_steal(cpu, 1 << 60, from_ns));
+        assert_eq!(sleeps(50).count(), 50);
+        let mut events = Vec::new();
+        cpus.iter()
+            .all(|cpu| recorder.events(cpu, from_ns, now_ns(), &mut events))
+            .then_some(events)
+    });
+    let events = events.unwrap();
     let stolen = events.iter().filter_map(|event| match event.kind {
         EventKind::Steal { ns, .. } => Some(ns),
         _ => None,
@@ -260,11 +289,13 @@ fn stay_in_the_kernel(cpu: &Cpus, busy: &AtomicI32, until: &AtomicBool) {
     }
 }
 
-/// The functions of the first stack that a wake-up left which interrupted that thread. Others of
-/// this machine may be at work on the same CPU.
-fn first_stack(tracer: &Tracer, busy: &AtomicI32) -> Option<Vec<u64>> {
-    let (recorder, records) = (tracer.recorder(), tracer.threads());
-    sleeps(2_000).find_map(|(t, woke_ns)| {
+/// The names of the functions of the first stack that a wake-up left which interrupted that thread
+/// while it read. Others of this machine may be at work on the same CPU, and it may be on its way
+/// into the call or out of it.
+fn stack_of_read(tracer: &Tracer, busy: &AtomicI32) -> Option<Vec<String>> {
+    let (recorder, records, symbols) = (tracer.recorder(), tracer.threads(), Symbols::read());
+    eventually(|| {
+        let (t, woke_ns) = sleep_once()?;
         let cpu = records.get(0).unwrap().cpu.load(Relaxed);
         let stacks = around(&recorder, cpu, t, woke_ns)?.into_iter().filter_map(|event| {
             let walked_here = event.at_ns >= t;
@@ -275,7 +306,12 @@ fn first_stack(tracer: &Tracer, busy: &AtomicI32) -> Option<Vec<u64>> {
         });
         let (pid, number) = { stacks }.next_back()?;
         assert_ne!(pid, tid().cast_unsigned(), "whom the wake-up interrupted");
-        (pid == busy.load(Relaxed).cast_unsigned()).then(|| recorder.stack(number))?
+        let is_busys = pid == busy.load(Relaxed).cast_unsigned();
+        let stack = is_busys.then(|| recorder.stack(number))??;
+        let names: Vec<String> =
+            stack.iter().filter_map(|it| Some(symbols.name(*it)?.0.to_owned())).collect();
+        let is_in_read = symbols.are_hidden() || names.iter().any(|name| name.contains("read"));
+        (!stack.is_empty() && is_in_read).then_some(names)
     })
 }
 
@@ -292,32 +328,22 @@ fn a_wake_up_that_interrupts_the_kernel_has_its_stack() {
         let _end = EndOf(&enough);
         scope.spawn(|| stay_in_the_kernel(&cpu, &busy, &enough));
         cpu.pin_this_thread().unwrap();
-        let stack = first_stack(&tracer, &busy);
+        let stack = stack_of_read(&tracer, &busy);
         before.pin_this_thread().unwrap();
         stack
     });
-    let symbols = Symbols::read();
-    let stack = stack.unwrap();
-    let names: Vec<&str> = stack.iter().filter_map(|it| Some(symbols.name(*it)?.0)).collect();
-    assert!(!stack.is_empty());
-    let hidden = symbols.are_hidden();
-    assert!(hidden || names.iter().any(|name| name.contains("read")), "{names:?}");
+    assert!(stack.is_some(), "no wake-up left the stack of the thread that reads");
 }
 
 /// What a run's start costs is decided by the paths that the verifier has to follow: twelve
-/// branches in a row once made it 150 ms of CPU.
+/// branches in a row once made it 150 ms of CPU. Kernels before 5.16 do not state it.
 #[test]
 fn no_program_has_more_paths_than_the_verifier_follows_at_once() {
     let _turn = TURN.lock();
     let Some(tracer) = tracer(PEAKS) else { return };
-    let is_ours = |program: &ProgramInfo| program.name.to_string_lossy().starts_with("on_");
-    let programs: Vec<ProgramInfo> = ProgInfoIter::default().filter(is_ours).collect();
-    assert!(programs.len() >= 10, "{programs:?}");
-    // Kernels before 5.16 do not say.
-    for program in &programs {
-        assert!(program.verified_insns < 20_000, "{:?}: {}", program.name, program.verified_insns);
-    }
-    let most = programs.iter().map(|program| program.verified_insns).max();
+    let of_programs = tracer.recorder().verified_instructions();
+    assert!(of_programs.len() >= 10, "{of_programs:?}");
+    let most = of_programs.iter().flatten().max();
+    assert!(most < Some(&20_000), "{of_programs:?}");
     eprintln!("at most {most:?} instructions");
-    drop(tracer);
 }
