@@ -1,6 +1,9 @@
 //! Samples of what CPUs do, summed up while they come: memory is bounded however long a run is.
 //! Names come at the end, when nothing is measured any more.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
@@ -286,63 +289,5 @@ impl Tree {
         let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.places.insert(place, node);
         node
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(tid: u32, kernel: &[u64]) -> TaskSample {
-        TaskSample {
-            at_ns: 1,
-            period: 10,
-            cpu: 0,
-            tid,
-            pid: tid,
-            comm: format!("task{tid}"),
-            context: SampledContext::Kernel,
-            tells_interrupts: true,
-            kernel: kernel.to_vec(),
-            user: Vec::new(),
-            is_cut: false,
-        }
-    }
-
-    fn profile(limits: SumLimits, samples: Vec<TaskSample>) -> Profile {
-        let mut sums = ProfileSums::new(Symbols::default(), limits);
-        sums.add(samples);
-        sums.into_profile(super::super::profiling::head(99))
-    }
-
-    #[test]
-    fn what_is_sampled_twice_is_one_row_and_stacks_share_their_callers() {
-        let cut = |task, is_cut| TaskSample { is_cut, ..sample(task, &[5]) };
-        let found = profile(SumLimits::USUAL, vec![cut(1, true), cut(1, true), cut(2, false)]);
-        assert_eq!((found.samples, found.other, found.weight()), (3, 0, 30));
-        let counts: Vec<u64> = found.rows.iter().map(|row| row.4).collect();
-        assert_eq!((counts, found.nodes.len()), (vec![2, 1], 3));
-        let stack: Vec<&str> =
-            found.stack(found.rows[0].node()).map(|frame| found.frame(frame).0).collect();
-        assert_eq!(stack, [UNKNOWN, CUT]);
-        assert_eq!(found.tasks[1].name, "task1");
-    }
-
-    #[test]
-    fn what_has_no_room_is_counted_with_its_cpu_and_context() {
-        let limits = SumLimits { stacks: 2, frames: 2, rows: 2 };
-        let deep = sample(1, &[1, 2, 3]);
-        let samples = vec![sample(1, &[5]), deep, sample(2, &[5]), sample(3, &[5])];
-        let found = profile(limits, samples);
-        assert_eq!((found.samples, found.other), (4, 3));
-        assert_eq!(found.rows.iter().map(|row| row.4).sum::<u64>(), 4);
-        let nobody: u64 = found.rows.iter().filter(|row| row.1 == 0).map(|row| row.4).sum();
-        assert_eq!(nobody, 2);
-    }
-
-    #[test]
-    fn names_beyond_the_limit_become_the_first() {
-        let mut names = Numbered::new("x", 2);
-        assert_eq!(["a", "b", "a", "x"].map(|name| names.number(name)), [1, 0, 1, 0]);
     }
 }
