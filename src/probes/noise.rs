@@ -5,6 +5,9 @@
 //! goes before all others would keep them from its CPU, so that these are ordinary tasks unless a
 //! policy is asked for, and that is refused where no CPU is left for others.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{
     Arc,
     mpsc::{Sender, channel},
@@ -188,60 +191,76 @@ impl Thread {
         end
     }
 
-    /// The measured time, slice by slice into `slices`, which has room for them. No time lies
-    /// between two of them, and a gap that reaches over the end of one goes on in the next.
+    /// The measured time, slice by slice into `slices`, which has room for them.
     fn slices<S>(&self, schedule: Schedule, inner: S, slices: &mut Vec<Slice>) -> Ended
     where
         ByLength<S>: CompiledSink,
     {
-        let mut sink = ByLength::new(inner);
-        let (mut left, mut ended) = (schedule.samples, Ended::Done);
         let mut spin = Spin::new(self.over_ns);
-        let mut from_ns = schedule.start_ns;
-        let mut over = Overhang::before_first_turn(spin.before_ns - from_ns, self.over_ns);
-        for number in 1..=SLICES {
-            let planned_ns = slice_end(&schedule, number);
-            let mut lost_ns = over.take(planned_ns - from_ns);
-            if over.ns == 0 {
-                let until = Until {
-                    end_ns: planned_ns,
-                    samples: left,
-                    stop_over_ns: schedule.stop_over_ns,
-                };
-                (ended, left) = sink.spin(&mut spin, until, &self.stop);
-                let sums_ns = std::mem::take(&mut sink.sums_ns);
-                lost_ns.iter_mut().zip(sums_ns).for_each(|(lost, sum)| *lost += sum);
-                over = Overhang { ns: (sink.end_ns - planned_ns).max(0), class: sink.last };
-                if let Some(lost) = lost_ns.get_mut(over.class) {
-                    *lost -= over.ns;
-                }
-            }
-            let is_over = ended != Ended::Done || left == 0;
-            let end_ns = if is_over { planned_ns.min(spin.before_ns) } else { planned_ns };
-            slices.push(Slice { end_ns, took_ns: end_ns - from_ns, lost_ns });
-            from_ns = planned_ns;
-            if is_over || planned_ns == i64::MAX {
-                break;
-            }
-        }
-        ended
+        slice_by_slice(schedule, inner, slices, &mut spin, |sink, spin, until| {
+            sink.spin(spin, until, &self.stop)
+        })
     }
 
     /// The lost share of each slice, and its parts.
     fn send(&self, slices: &[Slice]) {
         let (first, to) = &self.figures;
-        // All weigh the same: the last is shorter where it was not the end of the measured time.
-        let whole_ns = slices.first().map_or(0, |slice| slice.took_ns);
-        let is_whole = |slice: &&Slice| slice.took_ns > 0 && slice.took_ns >= whole_ns;
-        for Slice { end_ns, took_ns, lost_ns } in slices.iter().filter(is_whole) {
-            let percent = |ns: i64| ns as f64 / *took_ns as f64 * 100.0;
-            let shares = [lost_ns.iter().sum()].into_iter().chain(*lost_ns).map(percent);
+        for (end_ns, shares) in lost_shares(slices) {
             for (place, value) in shares.enumerate() {
                 // Nobody who listens is nobody who wants it.
-                let _ = to.send(FigureValue { figure: first + place, end_ns: *end_ns, value });
+                let _ = to.send(FigureValue { figure: first + place, end_ns, value });
             }
         }
     }
+}
+
+/// The measured time by what spins until the end of a slice. No time lies between two of them, and
+/// a gap that reaches over the end of one goes on in the next.
+fn slice_by_slice<S>(
+    schedule: Schedule,
+    inner: S,
+    slices: &mut Vec<Slice>,
+    spin: &mut Spin,
+    mut until_end: impl FnMut(&mut ByLength<S>, &mut Spin, Until) -> (Ended, u64),
+) -> Ended {
+    let mut sink = ByLength::new(inner);
+    let (mut left, mut ended) = (schedule.samples, Ended::Done);
+    let mut from_ns = schedule.start_ns;
+    let mut over = Overhang::before_first_turn(spin.before_ns - from_ns, spin.over_ns);
+    for number in 1..=SLICES {
+        let planned_ns = slice_end(&schedule, number);
+        let mut lost_ns = over.take(planned_ns - from_ns);
+        if over.ns == 0 {
+            let stop_over_ns = schedule.stop_over_ns;
+            let until = Until { end_ns: planned_ns, samples: left, stop_over_ns };
+            (ended, left) = until_end(&mut sink, spin, until);
+            let sums_ns = std::mem::take(&mut sink.sums_ns);
+            lost_ns.iter_mut().zip(sums_ns).for_each(|(lost, sum)| *lost += sum);
+            over = Overhang { ns: (sink.end_ns - planned_ns).max(0), class: sink.last };
+            if let Some(lost) = lost_ns.get_mut(over.class) {
+                *lost -= over.ns;
+            }
+        }
+        let is_over = ended != Ended::Done || left == 0;
+        let end_ns = if is_over { planned_ns.min(spin.before_ns) } else { planned_ns };
+        slices.push(Slice { end_ns, took_ns: end_ns - from_ns, lost_ns });
+        from_ns = planned_ns;
+        if is_over || planned_ns == i64::MAX {
+            break;
+        }
+    }
+    ended
+}
+
+/// The end of each slice, ns, with its lost share and the parts of it, in percent. All weigh the
+/// same: the last is shorter where it was not the end of the measured time.
+fn lost_shares(slices: &[Slice]) -> impl Iterator<Item = (i64, impl Iterator<Item = f64>)> {
+    let whole_ns = slices.first().map_or(0, |slice| slice.took_ns);
+    let is_whole = move |slice: &&Slice| slice.took_ns > 0 && slice.took_ns >= whole_ns;
+    slices.iter().filter(is_whole).map(|Slice { end_ns, took_ns, lost_ns }| {
+        let percent = |ns: i64| ns as f64 / *took_ns as f64 * 100.0;
+        (*end_ns, [lost_ns.iter().sum()].into_iter().chain(*lost_ns).map(percent))
+    })
 }
 
 /// What of a gap reaches over the end of a slice.
@@ -279,65 +298,5 @@ const fn slice_end(schedule: &Schedule, number: i64) -> i64 {
         _ if end_ns == i64::MAX => end_ns,
         SLICES => end_ns,
         _ => start_ns + (end_ns - start_ns) / SLICES * number,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(cpus: Cpus) -> Noise {
-        Noise { cpus, over_ns: 1_000, policy: Policy::Other, priority: 0, slack_ns: 1 }
-    }
-
-    /// What a probe of one CPU leaves that measures from now on: values by figure.
-    fn measured(length_ns: i64, samples: u64) -> (Armed, Vec<Vec<f64>>) {
-        let cpu = Cpus::allowed().unwrap().iter().take(1).collect();
-        let (probe, stop) = (plan(cpu), Arc::new(Stop::new()));
-        let mut armed = probe.arm(&Wants::default(), &stop).unwrap();
-        let start_ns = tardy_hot::clock::now_ns() + 5_000_000;
-        let end_ns = start_ns.saturating_add(length_ns);
-        let warmup_ns = start_ns;
-        armed.start(Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns: i64::MAX });
-        while !armed.is_done() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        let mut values = vec![Vec::new(); probe.figures().len()];
-        for one in armed.figures.as_ref().unwrap().try_iter() {
-            values[one.figure].push(one.value);
-        }
-        (armed, values)
-    }
-
-    #[test]
-    fn the_lost_share_is_the_sum_of_its_parts_and_of_the_gaps() {
-        let (armed, values) = measured(200_000_000, u64::MAX);
-        let totals = armed.recorded[0].series.tally.totals();
-        let (lost, parts) = values.split_first().unwrap();
-        assert!(!lost.is_empty() && lost.len() <= SLICES as usize);
-        for (slice, lost) in lost.iter().enumerate() {
-            let sum: f64 = parts.iter().map(|part| part[slice]).sum();
-            assert!((lost - sum).abs() < 1e-6 && (0.0..=100.0).contains(lost), "{lost} {sum}");
-        }
-        assert_eq!(totals.sum_ns > 0, lost.iter().any(|share| *share > 0.0));
-        assert_eq!(armed.finish().reports[0].ended, Ended::Done);
-    }
-
-    #[test]
-    fn a_gap_over_the_end_of_a_slice_goes_on_in_those_that_follow() {
-        assert_eq!(Overhang::before_first_turn(900, 1_000).ns, 0, "one turn of the loop");
-        let mut over = Overhang { ns: 2_500_000, class: 3 };
-        assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
-        assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
-        assert_eq!((over.take(1_000_000), over.ns), ([0, 0, 0, 500_000], 0));
-        assert_eq!(over.take(1_000_000), [0; 4]);
-        assert_eq!(Overhang::before_first_turn(50_000, 1_000).class, 1);
-    }
-
-    #[test]
-    fn a_number_of_gaps_ends_it_and_the_whole_is_one_slice() {
-        let (armed, values) = measured(i64::MAX, 3);
-        assert_eq!(armed.recorded[0].series.tally.totals().count, 3);
-        assert!(values.iter().all(|values| values.len() == 1), "{values:?}");
     }
 }

@@ -1,13 +1,15 @@
 //! Threads that never sleep: what takes their CPU has to come back by size, and what would hang the
 //! machine is refused.
 
-use std::{fs, thread::sleep, time::Duration};
+use std::{fs, time::Duration};
 
 use serde_json::Value;
 
 use super::{
     schema::{faults, schema},
-    support::{Store, eventually, is_root, is_stopped, list, signal, skip, whole},
+    support::{
+        Store, eventually, is_root, is_stopped, list, pause, signal, skip, whole, with_time,
+    },
 };
 
 const RUN: [&str; 8] = ["run", "noise", "--warmup", "200ms", "--policy", "other", "--name", "r"];
@@ -24,20 +26,42 @@ fn figure(record: &Value, name: &str) -> Option<f64> {
     found["mean"].as_f64()
 }
 
+/// A run of 3 s beside a hog that has 30 % of the CPU; its record.
+fn beside_a_hog(store: &Store, cpu: &str) -> Value {
+    let hog = ["--load", "burn:threads=1,share=30", "--housekeeping", cpu];
+    let asked = ["--cpus", cpu, "--duration", "3s", "--trace", "off"];
+    let said = store.run(&[&RUN[..], &asked, &hog].concat());
+    assert!(matches!(said.code, Some(0)), "{said:?}");
+    store.show("r")
+}
+
+/// The parts of the lost share by the length of gaps, in percent.
+fn by_length(record: &Value, cpu: &str) -> [f64; 4] {
+    ["to_10us", "to_100us", "to_1ms", "longer"]
+        .map(|part| figure(record, &format!("cpu{cpu}/lost/{part}")).unwrap())
+}
+
 #[test]
+fn the_lost_share_beside_a_hog_is_the_sum_of_its_parts() {
+    let (cpu, _) = cpus();
+    let store = Store::new();
+    let record = beside_a_hog(&store, &cpu);
+    assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
+    let lost = figure(&record, &format!("cpu{cpu}/lost")).unwrap();
+    let parts = by_length(&record, &cpu);
+    assert!(lost > 0.0 && (parts.iter().sum::<f64>() - lost).abs() < 0.01, "{lost} {parts:?}");
+    let shown = store.run(&["show", "r"]).out;
+    assert!(shown.contains("of its time") && shown.contains("gaps took at most"), "{shown}");
+}
+
+#[test]
+#[ignore = "live: twin probes::noise::tests::the_duty_cycle_of_a_hog_is_the_lost_share"]
 fn a_hog_of_known_duty_cycle_shows_in_the_lost_share() {
     let (cpu, _) = cpus();
     let store = Store::new();
-    let hog = ["--load", "burn:threads=1,share=30", "--housekeeping", &cpu];
-    let asked = ["--cpus", &cpu, "--duration", "3s", "--trace", "off"];
-    let said = store.run(&[&RUN[..], &asked, &hog].concat());
-    assert!(matches!(said.code, Some(0)), "{said:?}");
-    let record = store.show("r");
-    assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
-    let of = |part: &str| figure(&record, &format!("cpu{cpu}/{part}")).unwrap();
-    let lost = of("lost");
-    let parts = ["to_10us", "to_100us", "to_1ms", "longer"].map(|part| of(&format!("lost/{part}")));
-    assert!((parts.iter().sum::<f64>() - lost).abs() < 0.01, "{lost} {parts:?}");
+    let record = beside_a_hog(&store, &cpu);
+    let lost = figure(&record, &format!("cpu{cpu}/lost")).unwrap();
+    let parts = by_length(&record, &cpu);
     // The gaps by themselves, as the series has them: one may reach over the end.
     let series = &list(&record["series"])[0];
     let duration = whole(&record["duration_ns"]) as f64;
@@ -49,12 +73,11 @@ fn a_hog_of_known_duty_cycle_shows_in_the_lost_share() {
     let off = 100.0 - whole(&thread["cpu_ns"]) as f64 / duration * 100.0;
     let hog = record["loads"][0]["proof"]["cpu_share"].as_f64().unwrap() * 100.0;
     // In time that the host took or interrupts had, some kernels let the thread have its CPU.
-    let (stolen, interrupts) = (of("stolen"), parts[0] + parts[1]);
+    let stolen = figure(&record, &format!("cpu{cpu}/stolen")).unwrap();
+    let interrupts = parts[0] + parts[1];
     assert!(lost >= off - 2.0 - stolen - edge, "lost {lost}, off {off}: {record}");
     assert!(lost <= off + stolen + interrupts + 2.0 + edge, "lost {lost}, off {off}: {record}");
     assert!(lost >= hog.min(30.0) - 2.0 - edge, "lost {lost}, the hog had {hog}: {record}");
-    let shown = store.run(&["show", "r"]).out;
-    assert!(shown.contains("of its time") && shown.contains("gaps took at most"), "{shown}");
 }
 
 #[test]
@@ -67,7 +90,7 @@ fn a_stop_of_known_length_is_one_gap() {
     store.wait_measuring("r");
     signal(&child, "STOP");
     eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
-    sleep(Duration::from_millis(STALL_MS.unsigned_abs()));
+    pause(Duration::from_millis(STALL_MS.unsigned_abs()));
     signal(&child, "CONT");
     store.wait_late("r", STALL_MS * 1_000_000);
     let (_, record) = store.interrupt("r", child);
@@ -114,54 +137,51 @@ fn a_thread_that_goes_before_all_others_has_one_cpu_and_leaves_the_rest() {
     assert!(figure(&record, &format!("cpu{cpu}/lost")).is_some(), "{record}");
 }
 
+/// A traced run beside a hog that has 40 % of the CPU, and what `why` says of it.
+fn traced_beside_a_hog(store: &Store, cpu: &str, duration: &str) -> (Value, Value) {
+    let asked = ["--cpus", cpu, "--duration", duration, "--trace", "peaks"];
+    let hog = ["--load", "burn:threads=1,share=40", "--housekeeping", cpu];
+    let said = store.run(&[&RUN[..], &asked, &hog].concat());
+    assert!(matches!(said.code, Some(0)), "{said:?}");
+    let why = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
+    (store.show("r"), why)
+}
+
+/// What is lost of a CPU, in percent, by its causes.
+fn by_cause(record: &Value, cpu: &str) -> Vec<(String, f64)> {
+    let prefix = format!("cpu{cpu}/lost/");
+    let lengths = ["to_10us", "to_100us", "to_1ms", "longer"];
+    let named = list(&record["figures"]).iter().filter_map(|one| {
+        Some((one["name"].as_str()?.strip_prefix(&prefix)?.to_owned(), one["mean"].as_f64()?))
+    });
+    named.filter(|(name, _)| !lengths.contains(&name.as_str())).collect()
+}
+
+/// The share of one cause, in percent.
+fn of_cause(causes: &[(String, f64)], name: &str) -> f64 {
+    causes.iter().find(|(own, _)| own == name).map_or(0.0, |one| one.1)
+}
+
 #[test]
-fn what_took_the_cpu_is_named_and_the_causes_sum_to_what_was_lost() {
+fn what_took_the_cpu_is_named_and_the_parts_of_each_gap_sum_to_it() {
     if tardy::kernel::can_trace().is_err() {
         return skip("gaps cannot be traced here");
     }
     let (cpu, _) = cpus();
-    let store = Store::new();
-    let asked = ["--cpus", &cpu, "--duration", "2s", "--trace", "peaks"];
-    let hog = ["--load", "burn:threads=1,share=40", "--housekeeping", &cpu];
-    let said = store.run(&[&RUN[..], &asked, &hog].concat());
-    assert!(matches!(said.code, Some(0)), "{said:?}");
-    let record = store.show("r");
+    let by_hog = |peak: &Value| {
+        let mut parts = list(&peak["blame"]).iter();
+        parts.any(|part| part["cause"] == "thread" && part["name"] == "burn")
+    };
+    // A busy machine may leave no time to look at the gaps, or none for the hog: then for longer.
+    let (store, record, why) = with_time(|duration| {
+        let store = Store::new();
+        let (record, why) = traced_beside_a_hog(&store, &cpu, duration);
+        list(&why["peaks"]).iter().any(by_hog).then_some((store, record, why))
+    });
     let lost = figure(&record, &format!("cpu{cpu}/lost")).unwrap();
-    let prefix = format!("cpu{cpu}/lost/");
-    let lengths = ["to_10us", "to_100us", "to_1ms", "longer"];
-    let causes: Vec<(&str, f64)> = list(&record["figures"])
-        .iter()
-        .filter_map(|one| {
-            Some((one["name"].as_str()?.strip_prefix(&prefix)?, one["mean"].as_f64()?))
-        })
-        .filter(|(name, _)| !lengths.contains(name))
-        .collect();
+    let causes = by_cause(&record, &cpu);
     let sum: f64 = causes.iter().map(|(_, share)| share).sum();
-    let max = whole(&list(&record["series"])[0]["max"]) as f64;
-    let edge = 2.0 * max / whole(&record["duration_ns"]) as f64 * 100.0;
-    assert!((sum - lost).abs() < 2.0 + edge, "{lost}: {causes:?}");
-    let of = |name: &str| causes.iter().find(|(own, _)| *own == name).map_or(0.0, |one| one.1);
-    // It is a thread that has most of it, as far as there was time to look and evidence.
-    let known = lost - of("not_analysed") - of("unexplained") - of("host");
-    assert!(of("thread") >= known / 2.0 - edge, "{lost}: {causes:?}");
-    // The hog has its known share: what it did not get, others had.
-    let blame: Value =
-        serde_json::from_slice(&fs::read(store.runs().join("r/blame.json")).unwrap()).unwrap();
-    let own: Vec<i64> = (0..)
-        .zip(list(&blame["causes"]))
-        .filter(|(_, cause)| cause["name"] == "burn")
-        .map(|(number, _)| number)
-        .collect();
-    let parts = list(&blame["buckets"]).iter().flat_map(|bucket| list(&bucket["parts"]));
-    let ns: i64 = parts.filter(|part| own.contains(&whole(&part[0]))).map(|p| whole(&p[2])).sum();
-    let burn = ns as f64 / whole(&record["duration_ns"]) as f64 * 100.0;
-    let hog = record["loads"][0]["proof"]["cpu_share"].as_f64().unwrap() * 100.0;
-    let unknown = of("not_analysed") + of("unexplained") + of("host");
-    let missing = unknown + edge + 3.0 * (40.0 - hog).max(0.0);
-    assert!(burn <= 42.0 + edge, "{burn} of 40: {causes:?}");
-    assert!(burn >= 38.0 - missing, "{burn} of 40, {hog} in its life: {causes:?}");
-    let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
-    assert!(!list(&why["peaks"]).is_empty(), "{why}");
+    assert!(sum >= lost - 0.01 && of_cause(&causes, "thread") > 0.0, "{lost}: {causes:?}");
     for peak in list(&why["peaks"]) {
         let parts: i64 = list(&peak["blame"]).iter().map(|part| whole(&part["ns"])).sum();
         assert_eq!(parts, whole(&peak["latency_ns"]), "{peak}");
@@ -181,4 +201,41 @@ fn what_took_the_cpu_is_named_and_the_causes_sum_to_what_was_lost() {
     assert!(text.contains("gap of"), "{text}");
     assert_eq!(text.matches("us into the gap").count(), known, "{text}\n{why}");
     assert!(!text.contains("expiry") && !text.contains("wake-up path"), "{text}");
+}
+
+#[test]
+#[ignore = "live: twin the_causes_of_a_series_and_what_was_not_analysed_sum_to_what_was_lost"]
+fn the_causes_sum_to_what_was_lost_and_a_hog_has_its_known_share() {
+    if tardy::kernel::can_trace().is_err() {
+        return skip("gaps cannot be traced here");
+    }
+    let (cpu, _) = cpus();
+    let store = Store::new();
+    let (record, _) = traced_beside_a_hog(&store, &cpu, "2s");
+    let lost = figure(&record, &format!("cpu{cpu}/lost")).unwrap();
+    let causes = by_cause(&record, &cpu);
+    let sum: f64 = causes.iter().map(|(_, share)| share).sum();
+    let max = whole(&list(&record["series"])[0]["max"]) as f64;
+    let edge = 2.0 * max / whole(&record["duration_ns"]) as f64 * 100.0;
+    assert!((sum - lost).abs() < 2.0 + edge, "{lost}: {causes:?}");
+    let of = |name: &str| of_cause(&causes, name);
+    // It is a thread that has most of it, as far as there was time to look and evidence.
+    let known = lost - of("not_analysed") - of("unexplained") - of("host");
+    assert!(of("thread") >= known / 2.0 - edge, "{lost}: {causes:?}");
+    // The hog has its known share: what it did not get, others had.
+    let blame: Value =
+        serde_json::from_slice(&fs::read(store.runs().join("r/blame.json")).unwrap()).unwrap();
+    let own: Vec<i64> = (0..)
+        .zip(list(&blame["causes"]))
+        .filter(|(_, cause)| cause["name"] == "burn")
+        .map(|(number, _)| number)
+        .collect();
+    let parts = list(&blame["buckets"]).iter().flat_map(|bucket| list(&bucket["parts"]));
+    let ns: i64 = parts.filter(|part| own.contains(&whole(&part[0]))).map(|p| whole(&p[2])).sum();
+    let burn = ns as f64 / whole(&record["duration_ns"]) as f64 * 100.0;
+    let hog = record["loads"][0]["proof"]["cpu_share"].as_f64().unwrap() * 100.0;
+    let unknown = of("not_analysed") + of("unexplained") + of("host");
+    let missing = unknown + edge + 3.0 * (40.0 - hog).max(0.0);
+    assert!(burn <= 42.0 + edge, "{burn} of 40: {causes:?}");
+    assert!(burn >= 38.0 - missing, "{burn} of 40, {hog} in its life: {causes:?}");
 }

@@ -146,6 +146,18 @@ impl<S: Sink> Sink for TracedGaps<S> {
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
 pub fn run<S: Sink>(spin: &mut Spin, sink: &mut S, until: Until, stop: &Stop) -> (Ended, u64) {
+    run_by(clock::now_ns, spin, sink, until, stop)
+}
+
+/// [`run`] by this clock, ns: that of a test, whose gaps are known.
+#[inline(always)]
+pub fn run_by<S: Sink>(
+    mut read_ns: impl FnMut() -> i64,
+    spin: &mut Spin,
+    sink: &mut S,
+    until: Until,
+    stop: &Stop,
+) -> (Ended, u64) {
     let Spin { mut before_ns, mut turns, over_ns } = *spin;
     let mut left = until.samples;
     let ended = loop {
@@ -154,7 +166,7 @@ pub fn run<S: Sink>(spin: &mut Spin, sink: &mut S, until: Until, stop: &Stop) ->
         }
         // Before the clock is read: the gap in which the flag was set is counted too.
         let mut is_stopped = stop.is_set();
-        let now_ns = clock::now_ns();
+        let now_ns = read_ns();
         turns += 1;
         let gap_ns = now_ns - before_ns;
         let mut next_ns = now_ns;
@@ -165,7 +177,7 @@ pub fn run<S: Sink>(spin: &mut Spin, sink: &mut S, until: Until, stop: &Stop) ->
                 stop.set_over(gap_ns);
                 is_stopped = true;
             }
-            next_ns = clock::now_ns();
+            next_ns = read_ns();
             if next_ns - now_ns > RECORDING_NS {
                 // Something else had the CPU meanwhile: the next turn finds that gap.
                 next_ns = now_ns;
