@@ -9,14 +9,14 @@ use std::{
 
 use tardy_hot::{
     clock::now_ns,
-    frames::{Even, Frames, ThisCpu, periodic},
+    frames::{Even, Frames, TaskCpu, ThisCpu, periodic},
     ring::Sample,
     wakeup::{Ended, Sink, Until},
 };
 
 use super::{
     task::SliceOfTask,
-    thread::{TaskLoop, periods},
+    thread::{AccountedCpu, TaskLoop, periods},
     *,
 };
 use crate::{
@@ -151,7 +151,85 @@ fn shares(loops_per_ms: u64) -> Option<(f64, [f64; 2])> {
     Some((percent(cpu, took), kernel))
 }
 
+/// A CPU that a hog has for the first 3 ms of every 10 ms. A loop of work takes 1 ns.
+#[derive(Default)]
+struct SharedCpu {
+    now_ns: i64,
+    had_ns: i64,
+    waited_ns: i64,
+}
+
+impl SharedCpu {
+    const PERIOD_NS: i64 = 10_000_000;
+    const HOG_NS: i64 = 3_000_000;
+
+    /// Waits until the hog leaves the CPU.
+    fn dispatch(&mut self) {
+        let wait_ns = (Self::HOG_NS - self.now_ns % Self::PERIOD_NS).max(0);
+        self.now_ns += wait_ns;
+        self.waited_ns += wait_ns;
+    }
+}
+
+impl TaskCpu for &mut SharedCpu {
+    fn now_ns(&mut self) -> i64 {
+        self.now_ns
+    }
+
+    fn sleep_until(&mut self, t_ns: i64) -> Result<(), i32> {
+        self.now_ns = self.now_ns.max(t_ns);
+        Ok(())
+    }
+
+    fn work(&mut self, loops: u64) {
+        let mut left_ns = i64::try_from(loops).unwrap();
+        while left_ns > 0 {
+            self.dispatch();
+            let free_ns = SharedCpu::PERIOD_NS - self.now_ns % SharedCpu::PERIOD_NS;
+            let own_ns = left_ns.min(free_ns);
+            self.now_ns += own_ns;
+            self.had_ns += own_ns;
+            left_ns -= own_ns;
+        }
+    }
+}
+
+impl AccountedCpu for &mut SharedCpu {
+    fn cpu_ns(&mut self) -> i64 {
+        self.had_ns
+    }
+}
+
 #[test]
+fn what_a_simulated_hog_takes_from_a_game_is_what_it_waited() {
+    let (stop, mut slices, mut cpu) = (Stop::new(), Vec::new(), SharedCpu::default());
+    let task = SimulatedTask { name: "game", rhythm: TaskRhythm::FlatOut { frame_ns: 5_000_000 } };
+    let turn = TaskLoop {
+        task,
+        loops_per_ms: 1_000_000,
+        from_ns: 20_000_000,
+        to_ns: 1_020_000_000,
+        samples: u64::MAX,
+        stop_over_ns: i64::MAX,
+        stop: &stop,
+    };
+    let ended = turn.into_slices_on(&mut cpu, &mut slices).record_into(&mut Nowhere);
+    assert_eq!((ended, slices.len()), (Ended::Done, 10));
+    let mut sums = [0; 2];
+    for (end_ns, slice) in &slices {
+        let SliceOfTask::Time { took_ns, cpu_ns } = *slice else { panic!("{slice:?}") };
+        // It began with the hog, and ends with a frame, which is at most a period from there.
+        let share = slice.values(&task, 1_000_000)[0];
+        assert!((64.0..=76.0).contains(&share), "{share} % until {end_ns}");
+        sums = [sums[0] + took_ns, sums[1] + cpu_ns];
+    }
+    assert_eq!(sums, [cpu.now_ns - 20_000_000, cpu.had_ns]);
+    assert_eq!(sums[0] - sums[1], cpu.waited_ns, "of 1 s");
+    assert_eq!(cpu.waited_ns, 300_000_000);
+}
+
+#[test]
+#[ignore = "live: twin tests::what_a_simulated_hog_takes_from_a_game_is_what_it_waited"]
 fn what_a_hog_takes_from_a_game_is_what_the_kernel_says_that_it_waited() {
     terms().apply().unwrap();
     if accounts_ns().is_none() {

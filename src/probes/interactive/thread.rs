@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc::Sender};
 
 use tardy_hot::{
     clock::now_ns,
-    frames::{Bursts, Even, FlatOut, Frames, Rising, TaskCpu as _, ThisCpu, flat_out, periodic},
+    frames::{Bursts, Even, FlatOut, Frames, Rising, TaskCpu, ThisCpu, flat_out, periodic},
     ring::{Sample, Writer},
     stop::Stop,
     wakeup::{Counted, Ended, Kept, Series, Sink, Until},
@@ -117,6 +117,18 @@ impl TaskThread {
     }
 }
 
+/// A CPU that accounts for what this thread had of it: this machine's, or one of a test.
+pub(super) trait AccountedCpu: TaskCpu {
+    /// CPU time of this thread, ns.
+    fn cpu_ns(&mut self) -> i64;
+}
+
+impl AccountedCpu for ThisCpu {
+    fn cpu_ns(&mut self) -> i64 {
+        thread_cpu_ns()
+    }
+}
+
 /// One turn of a task.
 pub(super) struct TaskLoop<'a> {
     pub(super) task: SimulatedTask,
@@ -129,8 +141,19 @@ pub(super) struct TaskLoop<'a> {
 }
 
 impl<'a> TaskLoop<'a> {
-    pub(super) fn into_slices(self, slices: &'a mut Vec<(i64, SliceOfTask)>) -> SlicedLoop<'a> {
-        SlicedLoop { turn: self, slices }
+    pub(super) fn into_slices(
+        self,
+        slices: &'a mut Vec<(i64, SliceOfTask)>,
+    ) -> SlicedLoop<'a, ThisCpu> {
+        self.into_slices_on(ThisCpu, slices)
+    }
+
+    pub(super) fn into_slices_on<C>(
+        self,
+        cpu: C,
+        slices: &'a mut Vec<(i64, SliceOfTask)>,
+    ) -> SlicedLoop<'a, C> {
+        SlicedLoop { turn: self, cpu, slices }
     }
 
     /// When each of its slices ends, ns.
@@ -145,12 +168,13 @@ impl<'a> TaskLoop<'a> {
 }
 
 /// The same, and where what came of it goes: the end of each slice, ns, with its counts.
-pub(super) struct SlicedLoop<'a> {
+pub(super) struct SlicedLoop<'a, C> {
     turn: TaskLoop<'a>,
+    cpu: C,
     slices: &'a mut Vec<(i64, SliceOfTask)>,
 }
 
-impl MeasuredLoop for SlicedLoop<'_> {
+impl<C: AccountedCpu> MeasuredLoop for SlicedLoop<'_, C> {
     fn record_into<S: Sink>(self, sink: &mut S) -> Ended {
         let TaskLoop { task, loops_per_ms, from_ns, .. } = self.turn;
         let loops = |ns| loops_of(ns, loops_per_ms);
@@ -169,20 +193,20 @@ impl MeasuredLoop for SlicedLoop<'_> {
     }
 }
 
-impl SlicedLoop<'_> {
+impl<C: AccountedCpu> SlicedLoop<'_, C> {
     const fn until(&self, end_ns: i64, samples: u64) -> Until {
         Until { end_ns, samples, stop_over_ns: self.turn.stop_over_ns }
     }
 
     /// Frames, slice by slice. The last begins a period before the end, so that it can be done by
     /// then.
-    fn periodic<B: Bursts, S: Sink>(self, mut frames: Frames<B>, sink: &mut S) -> Ended {
+    fn periodic<B: Bursts, S: Sink>(mut self, mut frames: Frames<B>, sink: &mut S) -> Ended {
         let (first_ns, period_ns) = (frames.next_ns, frames.period_ns);
         let last_ns = self.turn.to_ns.saturating_sub(period_ns).saturating_add(1);
         let (mut ended, mut left, mut from) = (Ended::Done, self.turn.samples, 0);
         for slice_end_ns in self.turn.slice_ends() {
             let until = self.until(slice_end_ns.min(last_ns), left);
-            (ended, left) = periodic(&mut frames, &mut ThisCpu, sink, until, self.turn.stop);
+            (ended, left) = periodic(&mut frames, &mut self.cpu, sink, until, self.turn.stop);
             let is_over = ended != Ended::Done || left == 0;
             // Also of frames that were left out and would lie in the slices that follow.
             let planned_ns = if is_over { frames.next_ns.min(until.end_ns) } else { until.end_ns };
@@ -198,15 +222,15 @@ impl SlicedLoop<'_> {
     }
 
     /// Frames without a pause, slice by slice, with the CPU time that the kernel accounts for them.
-    fn flat_out<S: Sink>(self, task: FlatOut, sink: &mut S) -> Ended {
+    fn flat_out<S: Sink>(mut self, task: FlatOut, sink: &mut S) -> Ended {
         let (mut ended, mut left) = (Ended::Done, self.turn.samples);
         // Ended early only by the stop flag, which the loop sees.
-        let _ = ThisCpu.sleep_until(self.turn.from_ns);
-        let mut before = (now_ns(), thread_cpu_ns());
+        let _ = self.cpu.sleep_until(self.turn.from_ns);
+        let mut before = (self.cpu.now_ns(), self.cpu.cpu_ns());
         for slice_end_ns in self.turn.slice_ends() {
             let until = self.until(slice_end_ns, left);
-            (ended, left) = flat_out(task, &mut ThisCpu, sink, until, self.turn.stop);
-            let now = (now_ns(), thread_cpu_ns());
+            (ended, left) = flat_out(task, &mut self.cpu, sink, until, self.turn.stop);
+            let now = (self.cpu.now_ns(), self.cpu.cpu_ns());
             let (took_ns, cpu_ns) = (now.0 - before.0, now.1 - before.1);
             if took_ns >= task.frame_ns {
                 self.slices.push((now.0, SliceOfTask::Time { took_ns, cpu_ns }));
