@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     schema::{faults, schema},
-    support::{Store, list, skip, whole},
+    support::{Store, is_counted, list, skip, whole, with_time},
 };
 use tardy::sys::{cpus::Cpus, sched};
 
@@ -28,31 +28,48 @@ fn median(record: &Value, name: &str) -> f64 {
     values[values.len() / 2]
 }
 
+/// A run with a hog of 3 ms and a hold of 300 us, until it has waits of both kinds; with the CPU
+/// and its record.
+fn measured() -> (Store, u32, Value) {
+    let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
+    with_time(|duration| {
+        let store = Store::new();
+        let asked = ["--cpus", &cpu.to_string(), "--hold", "300us", "--hog", "3ms"];
+        let said = store.run(&[&RUN[..], &asked, &["--duration", duration, "--raw"]].concat());
+        assert!(matches!(said.code, Some(0)), "{said:?}");
+        let record = store.show("r");
+        let has_some = list(&record["series"]).iter().all(|own| whole(&own["count"]) > 0);
+        has_some.then_some((store, cpu, record))
+    })
+}
+
+/// The hog has next to nothing of a wait with inheritance.
+fn assert_kept_out(cpu: u32, record: &Value) {
+    let hog = median(record, &format!("cpu{cpu}-inherit/hog"));
+    assert!(hog < 0.1 * 3_000.0, "the hog had {hog} us");
+}
+
 #[test]
 fn waits_without_inheritance_have_the_hog_in_them_and_those_with_it_have_not() {
     if !may_have_priorities() {
         return skip("it needs the right to SCHED_FIFO");
     }
-    let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
-    let store = Store::new();
-    let asked = ["--cpus", &cpu.to_string(), "--hold", "300us", "--hog", "3ms"];
-    let said = store.run(&[&RUN[..], &asked, &["--duration", "2s", "--raw"]].concat());
-    assert!(matches!(said.code, Some(0)), "{said:?}");
-    let record = store.show("r");
+    let (store, cpu, record) = measured();
     assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
     for (kind, hog_us) in [("inherit", 0.0), ("none", 3_000.0)] {
         let name = format!("cpu{cpu}-{kind}");
         let series = list(&record["series"]).iter().find(|own| own["name"] == *name).unwrap();
-        assert!(whole(&series["count"]) > 0, "{series}");
         let of = |share| median(&record, &format!("{name}/{share}"));
         // CPU time that a thread had is time that passed for the one that waited; a thread works
         // until it has had all, and the last turn of its loop comes on top.
         let (low, hog) = (of("low"), of("hog"));
         assert!(low >= 0.9 * 300.0, "{name}: the low thread had {low} us of 300 us");
         assert!(hog >= 0.99 * hog_us, "{name}: the hog had {hog} us of {hog_us} us");
-        assert!(hog_us > 0.0 || hog < 0.1 * 3_000.0, "{name}: the hog had {hog} us");
         let p50 = whole(&series["percentiles"]["50"]) as f64;
         assert!(p50 >= (0.9 * 300.0 + 0.99 * hog_us) * 1e3, "{series}");
+    }
+    if is_counted() {
+        assert_kept_out(cpu, &record);
     }
     // What the threads ran as is in the record: priorities in order, on one CPU.
     let threads = list(&record["setup"]["found"]["threads"]);
@@ -64,6 +81,16 @@ fn waits_without_inheritance_have_the_hog_in_them_and_those_with_it_have_not() {
     }
     let shown = store.run(&["show", "r"]).out;
     assert!(shown.contains("with priority inheritance, "), "{shown}");
+}
+
+#[test]
+#[ignore = "live: twin waits_without_inheritance_have_the_hog_in_them_and_those_with_it_have_not"]
+fn a_hog_has_next_to_nothing_of_a_wait_with_inheritance() {
+    if !may_have_priorities() {
+        return skip("it needs the right to SCHED_FIFO");
+    }
+    let (_, cpu, record) = measured();
+    assert_kept_out(cpu, &record);
 }
 
 #[test]
