@@ -4,22 +4,25 @@
 use std::{
     fs,
     process::{Child, Command},
-    thread::sleep,
     time::Duration,
 };
 
 use serde_json::Value;
+use tardy_hot::clock::now_ns;
 
 use super::{
+    attach::Workers,
+    attach_response::sleep_until_next,
     schema::{faults, schema},
     support::{
-        Store, codes, eventually, finish, is_root, is_stopped, list, piped, signal, skip, whole,
+        Store, codes, eventually, finish, is_root, is_stopped, list, pause, piped, signal, skip,
+        whole, with_time,
     },
 };
 
 const RUN: [&str; 6] = ["run", "audio", "--warmup", "300ms", "--name", "r"];
-/// How long the hog has the CPU.
-const HOG_MS: u64 = 40;
+/// How long the hog has the CPU, ns.
+const HOG_NS: i64 = 40_000_000;
 const PERIOD: Duration = Duration::from_nanos(5_333_333);
 
 /// A server of its own name: 256 frames at 48 kHz.
@@ -106,29 +109,39 @@ fn cycles_are_those_of_the_server_and_a_stop_of_known_length_is_late() {
     let mut child = measuring(&store, child);
     signal(&child, "STOP");
     eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
-    sleep(Duration::from_millis(STALL_MS));
+    pause(Duration::from_millis(STALL_MS));
     signal(&child, "CONT");
-    sleep(Duration::from_millis(200));
+    // The first cycle in the stop was due a period after its begin at the latest.
+    let least = Duration::from_millis(STALL_MS) - PERIOD;
+    store.wait_late("r", i64::try_from(least.as_nanos()).unwrap());
     let (_, record) = store.interrupt("r", child);
     assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
     let parameters = &record["probe"]["parameters"];
     assert_eq!((whole(&parameters["frames"]), whole(&parameters["rate_hz"])), (256, 48_000));
     assert_eq!(whole(&parameters["interval_ns"]), 5_333_333, "{record}");
     let series = &list(&record["series"])[0];
-    // The first cycle in the stop was due a period after its begin at the latest.
-    let least = Duration::from_millis(STALL_MS) - PERIOD;
     let max = whole(&series["max"]);
-    assert!(max >= i64::try_from(least.as_nanos()).unwrap(), "{series}");
     assert!(whole(&series["missed"]) >= max / 5_333_333 - 1, "{series}");
-    // Every cycle of the time is there, on time, late or missed, unless the server left some out.
-    let all = whole(&series["count"]) + whole(&series["missed"]);
-    let due = whole(&record["duration_ns"]) / 5_333_333;
-    let is_whole = (due - 3..=due + 3).contains(&all) || figure(&record, "xruns") > 0.0;
-    assert!(is_whole, "{all} of {due}: {record}");
     assert!(figure(&record, "dsp_load/least") <= figure(&record, "dsp_load/most"), "{record}");
     assert!(figure(&record, "xruns") >= 0.0 && figure(&record, "xrun_delay") >= 0.0, "{record}");
     let thread = &record["setup"]["found"]["threads"][0];
     assert_eq!(thread["policy"], if is_root() { "fifo" } else { "other" }, "{thread}");
+}
+
+#[test]
+#[ignore = "live: twin a_server_that_was_stopped_is_late_once_and_its_periods_are_missed"]
+fn every_cycle_of_the_time_is_on_time_late_or_missed_unless_the_server_left_it_out() {
+    let store = Store::new();
+    let Some(server) = Server::start("whole") else { return };
+    let server = server.ready(&store);
+    let said = store.run(&server.run(&["--duration", "2s", "--trace", "off"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = store.show("r");
+    let series = &list(&record["series"])[0];
+    let all = whole(&series["count"]) + whole(&series["missed"]);
+    let due = whole(&record["duration_ns"]) / 5_333_333;
+    let is_whole = (due - 3..=due + 3).contains(&all) || figure(&record, "xruns") > 0.0;
+    assert!(is_whole, "{all} of {due}: {record}");
 }
 
 #[test]
@@ -154,45 +167,42 @@ fn a_hog_of_known_length_on_the_cpu_of_the_callback_is_named_as_its_cause() {
     }
     let Some(server) = Server::start("hog") else { return };
     let server = server.ready(&Store::new());
-    let cpu = cpus.iter().last().unwrap();
+    let cpu = cpus.iter().last().unwrap().to_string();
+    let _hog = Workers::start("known-hog", 1, hog);
     // Other tests have real-time threads too: once they have used up what the kernel grants all of
-    // these on a CPU, neither the hog nor the callback runs for a while.
-    let tries: Vec<String> = (0..3).map_while(|_| hog_is_named(&server, cpu).err()).collect();
-    assert!(tries.len() < 3, "{tries:?}");
-}
-
-/// Measures while a thread of a higher priority has the CPU for [`HOG_MS`]; or what was said and
-/// found where no peak is blamed on it.
-fn hog_is_named(server: &Server, cpu: u32) -> Result<(), String> {
-    let store = Store::new();
-    let own = cpu.to_string();
-    let asked = ["--cpus", own.as_str(), "--duration", "15m", "--trace", "peaks"];
-    let child = store.start(&server.run(&asked));
-    let child = measuring(&store, child);
-    let hog = std::thread::Builder::new().name("known-hog".into()).spawn(move || {
-        use tardy::sys::sched::{Policy, set_this_thread};
-        [cpu].into_iter().collect::<tardy::sys::cpus::Cpus>().pin_this_thread().unwrap();
-        set_this_thread(Policy::Fifo, 80).unwrap();
-        // What it is has to be known when it is switched in.
-        sleep(Duration::from_millis(50));
-        let begin = std::time::Instant::now();
-        while begin.elapsed() < Duration::from_millis(HOG_MS) {}
+    // these on a CPU, neither the hog nor the callback runs for a while. Then for longer.
+    let peak = with_time(|duration| {
+        let store = Store::new();
+        let asked = ["--cpus", cpu.as_str(), "--duration", duration, "--trace", "peaks"];
+        let said = store.run(&server.run(&asked));
+        assert!(said.code != Some(2), "{said:?}");
+        let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
+        list(&why["peaks"]).iter().find(|peak| is_by_hog(peak)).cloned()
     });
-    hog.unwrap().join().unwrap();
-    sleep(Duration::from_millis(300));
-    let (said, _) = store.interrupt("r", child);
-    let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
-    let by_hog = |peak: &&Value| {
-        list(&peak["blame"]).iter().any(|part| {
-            let is_long = whole(&part["ns"]) >= ((HOG_MS - 6) * 1_000_000).cast_signed();
-            is_long && part["cause"] == "thread" && part["name"] == "known-hog"
-        })
-    };
-    let peak = list(&why["peaks"]).iter().find(by_hog);
-    let peak = peak.ok_or_else(|| format!("{said:?} {}", why["peaks"]))?;
     let parts: i64 = list(&peak["blame"]).iter().map(|part| whole(&part["ns"])).sum();
     assert_eq!(parts, whole(&peak["latency_ns"]), "{peak}");
-    Ok(())
+}
+
+/// Has the last CPU for [`HOG_NS`] of each 400 ms, before the callback.
+fn hog() {
+    use tardy::sys::{
+        cpus::Cpus,
+        sched::{Policy, set_this_thread},
+    };
+    let last = Cpus::allowed().unwrap().iter().last();
+    last.into_iter().collect::<Cpus>().pin_this_thread().unwrap();
+    set_this_thread(Policy::Fifo, 80).unwrap();
+    sleep_until_next(400_000_000, 0);
+    let begin_ns = now_ns();
+    while now_ns() - begin_ns < HOG_NS {}
+}
+
+/// Whether nearly all that the hog takes at a time is in this peak, and blamed on it.
+fn is_by_hog(peak: &Value) -> bool {
+    list(&peak["blame"]).iter().any(|part| {
+        let is_long = whole(&part["ns"]) >= HOG_NS - 6_000_000;
+        is_long && part["cause"] == "thread" && part["name"] == "known-hog"
+    })
 }
 
 #[test]
