@@ -1,9 +1,10 @@
 //! The truth test: delays that the injector made and wrote down, against what `tardy why` says of
 //! the run, which knows nothing but the run directory.
 //!
-//! Random, with a seed that is printed; `TARDY_TEST_SEED` repeats it. The threshold over which
-//! wake-ups are looked at is the machine's own p99, by a run before: on a slow or busy machine, few
-//! clean wake-ups lie above it too.
+//! Once of a run that is kept in `kept`, exactly; and, in `make test-long`, of a new run on this
+//! machine. That one is random, with a seed that is printed; `TARDY_TEST_SEED` repeats it. The
+//! threshold over which its wake-ups are looked at is the machine's own p99, by a run before: on a
+//! slow or busy machine, few clean wake-ups lie above it too.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod judge;
@@ -114,7 +115,8 @@ fn wait_measuring(running: &mut Running, run: &Path) {
     }
 }
 
-fn inject(target: u32, seed: u64) -> Vec<Injected> {
+/// Injects delays; the injector's log.
+fn inject(target: u32, seed: u64) -> String {
     let output = Command::new(XTASK)
         .args(["inject", "--target", &target.to_string(), "--seed", &seed.to_string()])
         .args(["--duration", &format!("{INJECTING_S}s")])
@@ -122,7 +124,11 @@ fn inject(target: u32, seed: u64) -> Vec<Injected> {
         .output()
         .unwrap();
     assert!(output.status.success(), "the injector failed");
-    let lines = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The delays of a log.
+fn delays(lines: &str) -> Vec<Injected> {
     let log = lines.lines().map(|line| serde_json::from_str(line).unwrap());
     // No lock is injected here: those that the log has are the machine's own, met by a thread that
     // is delayed in other ways at the same time.
@@ -138,7 +144,32 @@ fn lacks() -> Option<&'static str> {
     (!has_types).then_some("the kernel has no BTF")
 }
 
+/// What is kept is of a run on one CPU of a busy guest, with 12 s of delays: the injector's log but
+/// for interrupts far from all delays and peaks, and its peaks without timelines and stacks of
+/// others. Tasks that are neither the injector's nor tardy's are called `load`.
 #[test]
+fn delays_of_a_kept_run_come_back_by_cause_and_size() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["run.json", "peaks.jsonl"] {
+        fs::copy(kept(name), directory.path().join(name)).unwrap();
+    }
+    let log = delays(&fs::read_to_string(kept("log.jsonl")).unwrap());
+    let peaks = Peak::all_of(&tardy(), directory.path());
+    let outcome = judge(&log, &peaks, Terms { over_ns: 150_000, real_time: true, alone: false });
+    say(&outcome.table());
+    // Of all but two, which the host and another thread disturbed, cause and size are right.
+    assert_eq!((outcome.totals(), outcome.unknowable()), ([99, 99, 97, 97], [0, 2]));
+    let clean = (outcome.clean, outcome.clean_stolen, outcome.false_blame.len());
+    assert_eq!((clean, outcome.mixed, peaks.len()), ((93, 29, 0), 0, 247));
+}
+
+/// A file of the kept run.
+fn kept(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/truth/kept").join(name)
+}
+
+#[test]
+#[ignore = "live: twin delays_of_a_kept_run_come_back_by_cause_and_size"]
 fn delays_that_were_injected_come_back_by_cause_and_size() {
     if let Some(why) = lacks() {
         return skip(why);
@@ -152,7 +183,8 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
     let (duration, over) = (format!("{}s", INJECTING_S + 4), format!("{over_ns}ns"));
     let mut running = timer(&run, &duration, &["--peak-over", &over]);
     wait_measuring(&mut running, &run);
-    let log = inject(running.0.id(), seed);
+    let lines = inject(running.0.id(), seed);
+    let log = delays(&lines);
     let ended = running.0.wait().unwrap();
     // 3 is a run with doubts, and a run under such delays has them.
     assert!(ended.code().is_some(), "tardy died: {ended}");
@@ -162,7 +194,7 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
     let (over_us, slack_us) = (over_ns / 1000, slack_ns(over_ns) as f64 / 1e3);
     let held = format!("later than {over_us} us; a size may be off by {slack_us:.1} us or 2 %");
     say(&format!("{}Looked at: what was {held}.\n", outcome.table()));
-    keep(&log, &outcome, &run);
+    keep(&lines, &outcome, &run);
     let blamed_ns: i64 = peaks.iter().map(Peak::stolen_ns).sum();
     let most_ns = stolen_ns + stolen_ns / 20 + STEAL_SLACK_NS;
     assert!(blamed_ns <= most_ns, "{blamed_ns} ns blamed on a steal clock of {stolen_ns} ns");
@@ -170,11 +202,10 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
 }
 
 /// Everything, for whoever wants to know what went wrong: `TARDY_TEST_TRUTH` names a directory.
-fn keep(log: &[Injected], outcome: &Outcome, run: &Path) {
+fn keep(lines: &str, outcome: &Outcome, run: &Path) {
     let Some(into) = std::env::var_os("TARDY_TEST_TRUTH").map(PathBuf::from) else { return };
     fs::create_dir_all(&into).unwrap();
-    let lines: Vec<String> = log.iter().map(|line| format!("{line:?}")).collect();
-    fs::write(into.join("log"), lines.join("\n")).unwrap();
+    fs::write(into.join("log.jsonl"), lines).unwrap();
     let wrong: Vec<&str> =
         outcome.rows.values().flat_map(|row| &row.wrong).map(String::as_str).collect();
     fs::write(into.join("wrong"), wrong.join("\n")).unwrap();
