@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     killed::{Killed, Killing, killed_at_random},
-    support::{Store, codes, eventually, finish, list, signal, whole},
+    support::{LONG, Store, codes, eventually, finish, list, signal, whole},
 };
 
 /// What may be missing, and as much again; a machine that stands still may add to it.
@@ -30,22 +30,68 @@ fn start(store: &Store, duration: &str) -> Child {
 }
 
 #[test]
+fn a_run_that_is_killed_at_a_random_moment_reads_as_crashed() {
+    kill_runs("kill -9 of a run", |_, _, _| {});
+}
+
+#[test]
+#[ignore = "live: twin crash::what_a_run_had_shown_is_there_after_it_was_killed"]
 fn a_run_that_is_killed_at_a_random_moment_has_all_but_its_last_second() {
+    kill_runs("kill -9 of a run, with what is missing", assert_all_but_the_last_second);
+}
+
+#[test]
+fn what_a_run_had_shown_is_there_after_it_was_killed() {
+    // A short interval of the log, and one that lives in live.hlog for seconds.
+    for (duration, name) in [(LONG, "series.hlog"), ("2h", "live.hlog")] {
+        let store = Store::new();
+        let child = start(&store, duration);
+        let log = store.runs().join("r").join(name);
+        let intervals = || {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            text.lines().filter(|line| line.starts_with("Tag=")).count()
+        };
+        eventually("intervals in the log", || intervals() > 0 && store.count("r") > 1_000);
+        let shown = store.show("r");
+        signal(&child, "KILL");
+        finish(child);
+        let left = store.show("r");
+        assert_eq!(left["status"], "crashed", "{left}");
+        assert!(whole(&left["duration_ns"]) >= whole(&shown["duration_ns"]), "{shown} {left}");
+        for before in list(&shown["series"]) {
+            let mut after = list(&left["series"]).iter();
+            let after = after.find(|own| own["name"] == before["name"]).unwrap();
+            // A stage has no periods that it could miss.
+            for field in ["count", "missed"] {
+                let (before, after) = (before[field].as_i64(), after[field].as_i64());
+                assert!(after >= before && after.is_some() == before.is_some(), "{shown} {left}");
+            }
+        }
+    }
+}
+
+/// Kills runs under a load at random moments, and judges what is left of each: record, page, and
+/// what is known of the kill.
+fn kill_runs(name: &'static str, judge: impl Fn(&Value, &Value, &Killed)) {
     let within = Duration::from_secs(4);
     killed_at_random(
-        &Killing { name: "kill -9 of a run", times: (5, 50), within },
+        &Killing { name, times: (5, 50), within },
         |number| {
             let store = Store::new();
             // A short interval of the log, and one that lives in live.hlog for seconds.
             let child = start(&store, if number.is_multiple_of(2) { "60s" } else { "2h" });
             (store, child)
         },
-        |_, store, killed| left_of_a_run(&store, killed),
+        |_, store, killed| left_of_a_run(&store, killed, &judge),
     );
 }
 
 /// What is left of a run under a load that was killed.
-fn left_of_a_run(store: &Store, killed: &Killed) -> String {
+fn left_of_a_run(
+    store: &Store,
+    killed: &Killed,
+    judge: &impl Fn(&Value, &Value, &Killed),
+) -> String {
     eventually("the load is gone", || store.processes().is_empty());
     if !store.runs().join("r/run.json").exists() {
         // It had not begun: then there is no run, and tardy says so.
@@ -59,21 +105,30 @@ fn left_of_a_run(store: &Store, killed: &Killed) -> String {
     let text = store.run(&["show", "r"]);
     assert!(text.code == Some(0) && text.out.contains("crashed"), "{text:?}");
     let page = store.page(&["r"]);
-    // Who recorded may have stood still as long as who waited here.
-    let missing_ns = MISSING_NS + 2 * killed.stood_still_ns;
-    let start_ns = whole(&record["start_monotonic_ns"]);
-    if start_ns == 0 {
+    if whole(&record["start_monotonic_ns"]) == 0 {
         return "a run that did not measure yet".into();
     }
-    let shown_ns = start_ns + whole(&record["duration_ns"]);
-    let lost_ns = killed.at_ns - shown_ns;
-    assert!(lost_ns <= missing_ns && -lost_ns <= missing_ns, "{lost_ns} ns: {moment}");
-    if killed.at_ns - start_ns > missing_ns {
-        assert_samples(&record, &page, missing_ns, &moment);
-    }
+    judge(&record, &page, killed);
+    let lost_ns = lost_ns(&record, killed);
     let up_to_ms = [250, 500, 1_000, 2_000].into_iter().find(|ms| lost_ns <= ms * 1_000_000);
     let up_to = up_to_ms.map_or("longer".to_owned(), |ms| format!("at most {ms} ms"));
     format!("a run without its last {up_to}")
+}
+
+/// From the end of what is left to the kill, ns.
+fn lost_ns(record: &Value, killed: &Killed) -> i64 {
+    killed.at_ns - whole(&record["start_monotonic_ns"]) - whole(&record["duration_ns"])
+}
+
+fn assert_all_but_the_last_second(record: &Value, page: &Value, killed: &Killed) {
+    // Who recorded may have stood still as long as who waited here.
+    let missing_ns = MISSING_NS + 2 * killed.stood_still_ns;
+    let moment = format!("killed after {:?}: {record}", killed.after);
+    let lost_ns = lost_ns(record, killed);
+    assert!(lost_ns <= missing_ns && -lost_ns <= missing_ns, "{lost_ns} ns: {moment}");
+    if killed.at_ns - whole(&record["start_monotonic_ns"]) > missing_ns {
+        assert_samples(record, page, missing_ns, &moment);
+    }
 }
 
 /// No period is missing in what was recorded, and hardly a single sample.

@@ -1,16 +1,12 @@
 //! kill -9 at random moments, of whatever is started; what each leaves is judged by who started it.
 
-use std::{
-    process::Child,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{process::Child, time::Duration};
 
 use tardy_hot::clock::now_ns;
 
 use super::{
     chance::{Campaign, repeats},
-    support::{finish, signal},
+    support::{finish, pause, signal},
 };
 
 /// What is killed, and when.
@@ -46,7 +42,7 @@ pub(crate) fn killed_at_random<T>(
     for number in 0..repeats(killing.times.0, killing.times.1) {
         let after = Duration::from_micros(campaign.chance.next() % most_us);
         let (left, child) = start(number);
-        let stood_still_ns = wait_watching(Instant::now() + after);
+        let stood_still_ns = wait_watching(after);
         signal(&child, "KILL");
         let at_ns = now_ns();
         finish(child);
@@ -56,13 +52,17 @@ pub(crate) fn killed_at_random<T>(
 }
 
 /// Waits so long; the longest that this machine let the waiting thread wait too long meanwhile, ns.
-fn wait_watching(until: Instant) -> i64 {
-    const STEP: Duration = Duration::from_millis(5);
-    let mut worst = Duration::ZERO;
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|it| !it.is_zero()) {
-        let (before, step) = (Instant::now(), left.min(STEP));
-        sleep(step);
-        worst = worst.max(before.elapsed().saturating_sub(step));
+fn wait_watching(time: Duration) -> i64 {
+    const STEP_NS: i64 = 5_000_000;
+    let until_ns = now_ns() + i64::try_from(time.as_nanos()).unwrap();
+    let mut worst_ns = 0;
+    loop {
+        let before_ns = now_ns();
+        let step_ns = (until_ns - before_ns).min(STEP_NS);
+        if step_ns <= 0 {
+            return worst_ns;
+        }
+        pause(Duration::from_nanos(step_ns.unsigned_abs()));
+        worst_ns = worst_ns.max(now_ns() - before_ns - step_ns);
     }
-    i64::try_from(worst.as_nanos()).unwrap()
 }
