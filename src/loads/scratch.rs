@@ -262,7 +262,7 @@ mod tests {
         fs::create_dir(parent.path().join("other")).unwrap();
         drop(left);
         // What another test starts at this moment holds the lock as well, until it is executed.
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while sweep(parent.path()) > 1 && Instant::now() < deadline {
             sleep(Duration::from_millis(5));
         }

@@ -412,9 +412,11 @@ mod tests {
     #[test]
     fn each_wake_up_is_counted_in_a_slice_and_the_loop_is_timed_where_there_is_one() {
         for (loop_ns, figures) in [(0, 2), (50_000, 4)] {
-            let (values, count) = run(loop_ns, u64::MAX, figures);
-            // A stall may take any of them, also one over the beginning or the end.
-            assert!((1..=300).contains(&count), "{count}");
+            // A stall may take any of them, also one over the beginning or the end; one that takes
+            // all is not to last.
+            let tries = std::iter::repeat_with(|| run(loop_ns, u64::MAX, figures)).take(300);
+            let (values, count) = { tries }.find(|(_, count)| *count > 0).unwrap();
+            assert!(count <= 300, "{count}");
             assert!(values.iter().all(|own| !own.is_empty() && own.len() <= SLICES), "{values:?}");
             for (one, two) in values[0].iter().zip(&values[1]) {
                 assert!(0.0 <= *one && one <= two && *two <= 100.0, "{values:?}");

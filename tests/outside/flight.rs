@@ -5,8 +5,7 @@ use std::{
     io::{BufRead as _, BufReader},
     path::Path,
     process::Child,
-    thread::sleep,
-    time::Duration,
+    thread::spawn,
 };
 
 use serde_json::Value;
@@ -18,13 +17,14 @@ use super::{
     tracing::can_trace,
 };
 
-/// A recorder that has said that it records, and recorded something.
+/// A recorder that has said that it records, and has something to record: threads that begin and
+/// end.
 fn begun(store: &Store, arguments: &[&str]) -> Child {
     let mut recorder = piped(&mut store.tardy(arguments));
     let mut line = String::new();
     BufReader::new(recorder.stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("Recording; the last "), "{line}");
-    sleep(Duration::from_millis(500));
+    (0..50).for_each(|_| spawn(|| ()).join().unwrap());
     recorder
 }
 

@@ -1,13 +1,13 @@
 //! The irq probe: by a timerfd everywhere, by a real-time clock where there is one; its figures,
 //! and what is refused.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use serde_json::Value;
 
 use super::{
     schema::{faults, schema},
-    support::{Said, Store, eventually, is_root, is_stopped, list, signal, skip, whole},
+    support::{Said, Store, eventually, is_root, is_stopped, list, pause, signal, skip, whole},
 };
 
 const RUN: [&str; 8] = ["run", "irq", "--warmup", "200ms", "--name", "r", "--trace", "off"];
@@ -53,7 +53,7 @@ fn a_stop_of_known_length_is_late_and_not_within_the_limits() {
     store.wait_measuring("r");
     signal(&child, "STOP");
     eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
-    std::thread::sleep(std::time::Duration::from_millis(30));
+    pause(Duration::from_millis(30));
     signal(&child, "CONT");
     store.wait_late("r", 29_000_000);
     let (_, record) = store.interrupt("r", child);

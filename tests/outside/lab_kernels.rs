@@ -5,7 +5,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    thread::sleep,
     time::Duration,
 };
 
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     full_disk::can_mount,
-    support::{Said, Store, eventually, finish, list, piped, signal},
+    support::{Said, Store, eventually, finish, list, pause, piped, signal},
 };
 
 const RELEASE: &str = "1.2-x";
@@ -84,7 +83,7 @@ fn a_fetch_that_is_killed_leaves_nothing_half_and_the_next_one_succeeds() {
     let fetch = ["--fetch", deb.to_str().unwrap()];
     for delay_ms in [5, 20, 40, 80, 160] {
         let mut child = piped(&mut kernels(&store, &fetch));
-        sleep(Duration::from_millis(delay_ms));
+        pause(Duration::from_millis(delay_ms));
         signal(&child, "KILL");
         child.wait().unwrap();
         eventually("what it had started ends too", || store.processes().is_empty());

@@ -3,12 +3,12 @@
 
 mod terminal;
 
-use std::{fs, thread::sleep, time::Duration};
+use std::{fs, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    support::{LONG, Store, eventually, finish, is_stopped, signal},
+    support::{LONG, Store, eventually, finish, is_stopped, pause, signal},
     why::made_up,
 };
 use terminal::{LARGE, SMALL, Terminal, Viewed};
@@ -205,7 +205,7 @@ fn missed_periods_are_a_caveat_while_the_run_goes_on() {
     let child = measuring.0.as_ref().unwrap();
     signal(child, "STOP");
     eventually("it stands still", || is_stopped(child.id()));
-    sleep(Duration::from_millis(300));
+    pause(Duration::from_millis(300));
     signal(child, "CONT");
     viewed.shows(&["running", "Many periods passed", " % on cpu0"]);
     measuring.end(&store);

@@ -1,10 +1,10 @@
 //! What weeks of measuring would do, in a minute: the fake probe feeds samples as fast as it can.
 
-use std::{fs, process::Child, thread::sleep, time::Duration};
+use std::{fs, process::Child, time::Duration};
 
 use super::{
     chance::is_long,
-    support::{Store, eventually, finish, list, whole},
+    support::{Store, eventually, finish, list, pause, whole},
 };
 
 /// Memory may grow by so much without growing with the samples: a page here and there.
@@ -32,7 +32,7 @@ fn memory_does_not_grow_with_the_samples() {
     let (first, mut most) = (resident_kb(&child), 0);
     while !is_over(&mut child) {
         most = resident_kb(&child).unwrap_or(0).max(most);
-        sleep(Duration::from_millis(100));
+        pause(Duration::from_millis(100));
     }
     let said = finish(child);
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -34,6 +34,8 @@ pub(super) const LARGE: (u16, u16) = (160, 50);
 struct Reader {
     shown: Mutex<Parser>,
     reads: AtomicBool,
+    /// It has noticed that it is not to read.
+    rests: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -58,6 +60,7 @@ impl Terminal {
         let reader = Arc::new(Reader {
             shown: Mutex::new(Parser::new(some(size.1), some(size.0), 0)),
             reads: AtomicBool::new(true),
+            rests: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         });
         let keys = File::from(other);
@@ -107,11 +110,9 @@ impl Terminal {
         let flags = (OFlags::NOCTTY | OFlags::NONBLOCK).bits().cast_signed();
         let mut filler =
             OpenOptions::new().write(true).custom_flags(flags).open(&self.path).unwrap();
-        // The reader may be at its last read; then there is room once more.
-        for _ in 0..10 {
-            while filler.write(&[0; 64]).is_ok() {}
-            pause(Duration::from_millis(10));
-        }
+        // Before, the reader may be at its last read; then there is room once more.
+        eventually("the reader rests", || self.reader.rests.load(Ordering::SeqCst));
+        while filler.write(&[0; 64]).is_ok() {}
     }
 
     pub(super) fn read_on(&self) {
@@ -148,7 +149,9 @@ impl Reader {
         let mut bytes = [0; 4_096];
         let wait = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
         while !self.is_over.load(Ordering::SeqCst) {
-            if !self.reads.load(Ordering::SeqCst) {
+            let rests = !self.reads.load(Ordering::SeqCst);
+            self.rests.store(rests, Ordering::SeqCst);
+            if rests {
                 pause(Duration::from_millis(5));
                 continue;
             }

@@ -29,7 +29,7 @@ fn receiver() -> UdpSocket {
 }
 
 /// How long to receive what must come, ns.
-const PATIENCE: i64 = 60_000_000_000;
+const PATIENCE: i64 = 120_000_000_000;
 
 fn asking_for_stamps() -> UdpSocket {
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();

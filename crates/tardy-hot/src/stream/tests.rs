@@ -47,7 +47,7 @@ impl Packets for Scripted {
 const SESSION: u64 = 77;
 
 /// Longer than any loop here takes; each ends by what its port says.
-const PATIENCE_NS: i64 = 60_000_000_000;
+const PATIENCE_NS: i64 = 120_000_000_000;
 
 fn packet_schedule(first_ns: i64, packets: u64) -> PacketSchedule {
     let period = PacketPeriod { ns: 1_000, fraction: 0 };
