@@ -58,7 +58,7 @@ pub enum Emulation {
         /// 1: 2 ns an instruction.
         shift: u8,
     },
-    /// QEMU alone, as fast as it can; the host's time.
+    /// QEMU alone, as fast as it can; the host's time. All CPUs share one thread of the host.
     Plain,
     /// The CPU itself, by KVM; the host's time.
     Kvm,
@@ -80,7 +80,10 @@ impl Emulation {
             Self::Counted { .. } => {
                 &["-accel", "tcg", "-rtc", "clock=vm,base=2026-01-01", "-seed", "1"]
             }
-            Self::Plain => &["-accel", "tcg,thread=multi"],
+            // With a thread for each CPU, QEMU 7.2 may keep its translation of code that another
+            // CPU has changed meanwhile. A kernel that patches its own code, as it does when a
+            // tracepoint comes or goes, then meets for ever a breakpoint that it has removed.
+            Self::Plain => &["-accel", "tcg,thread=single"],
             Self::Kvm => &["-accel", "kvm"],
         };
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
