@@ -1,5 +1,7 @@
 //! What unit tests of several modules share.
 
+pub(crate) mod once;
+
 use std::{
     fs,
     hint::black_box,

@@ -2,14 +2,18 @@
 //! or a clear error, never a panic; and what the data says is what is drawn.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use tardy::report::collect;
 use tardy::report::page::{Page, PageScheduled, PointKind};
 use tardy::report::plot::{self, PictureKind, PlotError, PlotOptions, Size, View};
 use tardy::run::{Run, Scheduled, Status, Validity};
+
+#[path = "../src/testing/once.rs"]
+mod once;
+
+use once::made_once;
 
 const KINDS: [(PictureKind, &str); 4] = [
     (PictureKind::Scatter, "scatter"),
@@ -26,10 +30,8 @@ fn tardy(store: &Path, words: &[&str]) -> Output {
 }
 
 /// A store with the fake runs `a` (samples kept), `b` and `one` (a single sample).
-fn store() -> &'static Path {
-    static STORE: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let directory = STORE.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
+fn store() -> PathBuf {
+    made_once("plot", |directory| {
         let runs: [&[&str]; 3] = [
             &["--duration", "1s", "--raw", "--name", "a"],
             &["--duration", "1s", "--name", "b"],
@@ -38,12 +40,10 @@ fn store() -> &'static Path {
         for flags in runs {
             let mut words = vec!["run", "fake", "--cpus", "0", "--warmup", "0s", "--quiet"];
             words.extend(flags);
-            let out = tardy(directory.path(), &words);
+            let out = tardy(directory, &words);
             assert!(matches!(out.status.code(), Some(0 | 4)), "{out:?}");
         }
-        directory
-    });
-    directory.path()
+    })
 }
 
 fn page(names: &[&str]) -> Page {
@@ -106,7 +106,7 @@ fn every_kind_is_drawn_in_every_format_for_one_run_and_for_two() {
                 let file = directory.path().join(format!("{kind}.{format}"));
                 let mut words = vec!["plot", "--kind", kind, "-o", file.to_str().unwrap()];
                 words.extend(&runs);
-                let out = tardy(store(), &words);
+                let out = tardy(&store(), &words);
                 assert_eq!(out.status.code(), Some(0), "{words:?} {out:?}");
                 let bytes = std::fs::read(&file).unwrap();
                 if format == "png" {
@@ -313,7 +313,7 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
         (&["a", "a", "a", "a", "a", "a", "a", "-o", &svg], "7 runs in one picture"),
     ];
     for (words, want) in refused {
-        let out = tardy(store(), &[&["plot"], words].concat());
+        let out = tardy(&store(), &[&["plot"], words].concat());
         let error = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(2), "{words:?} {error}");
         assert!(error.contains(want), "{words:?} {error}");

@@ -23,7 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("echo", &["transports", "setup", "sys", "units"]),
     ("transports", &["sys", "units"]),
     ("peaks", &["kernel", "run", "sys", "units", "testing"]),
-    ("kernel", &["sys", "units"]),
+    ("kernel", &["sys", "units", "testing"]),
     ("loads", &["run", "sys", "units"]),
     ("check", &["run", "setup", "sys", "units"]),
     ("setup", &["run", "draft", "sys", "units"]),

@@ -1,42 +1,40 @@
 //! Runs that were damaged on the way: an error that names the file, or a caveat; never a panic, a
 //! hang or memory without bound.
 
-use std::{fs, path::Path, sync::OnceLock};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
 use super::{
     chance::{Chance, is_long},
+    once::made_once,
     support::{SHORT, Said, Store, codes, contents, copy, finish, list, piped, whole},
 };
 
 /// A whole run with every kind of file, measured once for all tests here.
-fn whole_run() -> &'static Path {
-    // Not the store, whose test must end before another may have the machine to itself.
-    static RUN: OnceLock<(tempfile::TempDir, std::path::PathBuf)> = OnceLock::new();
-    let (_, run) = RUN.get_or_init(|| {
+fn whole_run() -> PathBuf {
+    made_once("whole-run", |run| {
         let store = Store::new();
         let arguments = ["--duration", "2500ms", "--raw", "--load", "hackbench:groups=1"];
         let said = store.run(&[&SHORT[..], &arguments, &["--name", "whole"]].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
-        let kept = tempfile::tempdir().unwrap();
-        let run = kept.path().join("whole");
-        copy(&store.runs().join("whole"), &run);
-        (kept, run)
-    });
-    run
+        copy(&store.runs().join("whole"), run);
+    })
 }
 
 /// A copy of the whole run, to be damaged.
-fn copied() -> (Store, std::path::PathBuf) {
+fn copied() -> (Store, PathBuf) {
     let store = Store::new();
     let run = store.runs().join("r");
-    copy(whole_run(), &run);
+    copy(&whole_run(), &run);
     (store, run)
 }
 
 /// As [`copied`], but as a maker leaves it that was killed: readers recover it from its logs.
-fn copied_as_killed() -> (Store, std::path::PathBuf) {
+fn copied_as_killed() -> (Store, PathBuf) {
     let (store, run) = copied();
     let record = fs::read_to_string(run.join("run.json")).unwrap();
     let record = record.replace("\"status\": \"complete\"", "\"status\": \"running\"");

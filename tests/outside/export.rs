@@ -154,7 +154,7 @@ fn viewers_of_traces_find_every_late_sample_and_every_span_of_its_timeline() {
         return;
     }
     let store = Store::new();
-    copy(made_up(), &store.runs().join("r"));
+    copy(&made_up(), &store.runs().join("r"));
     let found = read_trace(&exported(&store, "perfetto"));
     assert_eq!(found["clocks"], serde_json::json!([3]), "CLOCK_MONOTONIC");
     let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();

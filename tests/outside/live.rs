@@ -149,7 +149,8 @@ fn keys_sort_filter_freeze_and_open_and_escape_takes_back() {
 #[test]
 fn the_worst_peak_is_opened_with_what_happened_around_it() {
     let store = Store::new();
-    let run = made_up().to_str().unwrap();
+    let run = made_up();
+    let run = run.to_str().unwrap();
     let viewed = Terminal::new(LARGE).start(store.tardy(&["top", run]));
     viewed.shows(&["q quit", "cpu"]);
     viewed.press(b"\r");

@@ -65,6 +65,8 @@ mod long_enough;
 mod meddling;
 mod message_peaks;
 mod noise;
+#[path = "../../src/testing/once.rs"]
+mod once;
 mod old_runs;
 mod page;
 mod page_causes;

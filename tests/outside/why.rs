@@ -3,34 +3,28 @@
 #[path = "../../xtask/src/synth_why/mod.rs"]
 pub(crate) mod synth_why;
 
-use std::{fs, path::Path, path::PathBuf, sync::OnceLock};
+use std::{fs, path::Path, path::PathBuf};
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use tardy::run::peaks::Blame;
 
 use super::{
+    once::made_once,
     schema::faults,
     support::{Said, Store, copy, finish, list, piped, whole},
 };
 
 /// The run that was made up, once for all tests here.
-pub(crate) fn made_up() -> &'static Path {
-    static RUN: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, run) = RUN.get_or_init(|| {
-        let kept = tempfile::tempdir().unwrap();
-        let run = kept.path().join("made-up");
-        synth_why::write(&run).unwrap();
-        (kept, run)
-    });
-    run
+pub(crate) fn made_up() -> PathBuf {
+    made_once("made-up", |run| synth_why::write(run).unwrap())
 }
 
 /// A copy of it, to be damaged.
 fn copied() -> (Store, PathBuf) {
     let store = Store::new();
     let run = store.runs().join("r");
-    copy(made_up(), &run);
+    copy(&made_up(), &run);
     (store, run)
 }
 

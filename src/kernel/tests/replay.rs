@@ -6,10 +6,13 @@ use std::{
     io::Write as _,
     path::PathBuf,
     process::{Command, Stdio},
-    sync::{LazyLock, atomic::AtomicU64},
+    sync::atomic::AtomicU64,
 };
 
-use crate::kernel::{AttachedCounts, AttachedThread, AttachedTime, FoundPeriod};
+use crate::{
+    kernel::{AttachedCounts, AttachedThread, AttachedTime, FoundPeriod},
+    testing::once::made_once,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -22,13 +25,13 @@ const NONE: Seen = [false; 3];
 const END: Seen = [false, false, true];
 
 /// The program, compiled once.
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let into = PathBuf::from(env!("OUT_DIR")).join(format!("attach_replay-{}", std::process::id()));
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernel/tests/attach_replay.c");
-    let made = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&into).arg(source).status();
-    assert!(made.unwrap().success(), "cc, which also links Rust's programs");
-    into
-});
+fn program() -> PathBuf {
+    made_once("attach_replay", |into| {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernel/tests/attach_replay.c");
+        let made = Command::new("cc").args(["-O1", "-w", "-o"]).arg(into).arg(source).status();
+        assert!(made.unwrap().success(), "cc, which also links Rust's programs");
+    })
+}
 
 /// The record of a thread that arms a timer for each of these expiries, wakes up by it 5 us late
 /// and works for 100 us.
@@ -54,7 +57,7 @@ fn replay(expiries: &[(u64, Seen)]) -> Vec<AtomicU64> {
 }
 
 fn read(events: &str) -> Vec<AtomicU64> {
-    let mut command = Command::new(&*PROGRAM);
+    let mut command = Command::new(program());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(events.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
