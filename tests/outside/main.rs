@@ -4,9 +4,9 @@
 //! that tests disturb neither each other nor the runs of whoever else works on this machine. Tests
 //! that need root, Python modules or other tools say `skipped: why` without them.
 //!
-//! Modules whose names begin with `root_` run in a guest of `cargo xtask vm` as well. What changes
-//! the whole machine runs there only, or puts all of it back and has the machine to itself
-//! meanwhile (`turn`).
+//! Modules whose names begin with `root_` run in a guest of `cargo xtask vm` as well. A test that
+//! changes the whole machine runs there only, or restores all of it: `cargo xtask test` runs
+//! nothing beside it (`xtask/src/suite/schedule.rs`).
 //!
 //! `TARDY_TEST_LONG=1` makes the random ones long; `TARDY_TEST_SEED` repeats one of them;
 //! `TARDY_TEST_PYTHON` names the Python that has the modules of `tests/python/requirements.txt`.
@@ -94,7 +94,6 @@ mod support;
 mod tracing;
 mod trend;
 mod trust;
-mod turn;
 mod unprivileged;
 mod unread;
 mod unseen;

@@ -30,7 +30,8 @@ fn receive(store: &Store, arguments: &[&str]) -> Said {
 /// A port that was free a moment ago, and is none of those that the kernel gives to other tests.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let own = u16::try_from(std::process::id() % 10_000).unwrap();
+    // Tests are processes of their own that start one after the other.
+    let own = u16::try_from(std::process::id() % 625 * 16).unwrap();
     let next = || 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
     let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
     std::iter::repeat_with(next).find(is_free).unwrap()

@@ -25,14 +25,12 @@ use super::{
         Said, Store, eventually, finish, finish_within, in_guest, is_root, list, patience, pause,
         piped, skip,
     },
-    turn::Turn,
 };
 
 /// The last CPU of this machine, measured while something is planted there.
 struct Measured {
     store: Store,
     cpu: u32,
-    _alone: Turn,
 }
 
 impl Measured {
@@ -46,8 +44,8 @@ impl Measured {
             skip("a proof in an emulated guest takes minutes: TARDY_TEST_LONG=1");
             return None;
         }
-        let (alone, cpu) = (Turn::alone(), online.iter().last().unwrap());
-        Some(Self { store: Store::new(), cpu, _alone: alone })
+        let cpu = online.iter().last().unwrap();
+        Some(Self { store: Store::new(), cpu })
     }
 
     /// Makes the run `name`; whether its wake-ups were traced.

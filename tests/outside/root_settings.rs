@@ -18,7 +18,6 @@ use super::{
         Said, Store, codes, eventually, finish, in_guest, is_root, list, patience, piped, signal,
         skip,
     },
-    turn::Turn,
 };
 
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
@@ -27,7 +26,6 @@ const STATISTICS: &str = "/proc/sys/vm/stat_interval";
 struct Machine {
     store: Store,
     before: [String; 2],
-    _alone: Turn,
 }
 
 impl Machine {
@@ -36,8 +34,7 @@ impl Machine {
             skip("needs root and a writable /proc/sys");
             return None;
         }
-        let alone = Turn::alone();
-        Some(Self { store: Store::new(), before: [WRITEBACK, STATISTICS].map(read), _alone: alone })
+        Some(Self { store: Store::new(), before: [WRITEBACK, STATISTICS].map(read) })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

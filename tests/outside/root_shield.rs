@@ -25,7 +25,6 @@ use super::{
         LONG, Said, Store, codes, eventually, finish, is_root, list, pause, piped, signal, skip,
         whole,
     },
-    turn::Turn,
 };
 
 /// One test at a time, with odd values planted first.
@@ -36,7 +35,6 @@ struct Machine {
     busy: Child,
     planted: Vec<(PathBuf, String)>,
     before: BTreeMap<String, String>,
-    _alone: Turn,
 }
 
 impl Machine {
@@ -51,7 +49,6 @@ impl Machine {
             skip(&why);
             return None;
         }
-        let alone = Turn::alone();
         let cpu = online.iter().last().unwrap();
         // A task with a CPU of its own, which is the one that will be shielded.
         let mut busy = Command::new("sh");
@@ -62,7 +59,6 @@ impl Machine {
             busy: busy.stderr(Stdio::null()).spawn().unwrap(),
             planted: Vec::new(),
             before: BTreeMap::new(),
-            _alone: alone,
         };
         only(cpu).pin(i32::try_from(machine.busy.id()).unwrap()).unwrap();
         machine.planted = plant(cpu);

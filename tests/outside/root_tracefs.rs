@@ -17,7 +17,6 @@ use super::{
         LONG, Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
     },
     tracing::can_trace,
-    turn::Turn,
 };
 
 const TRACING: &str = "/sys/kernel/tracing";
@@ -29,8 +28,6 @@ const MOUNT: &str = "test -d /sys/kernel/tracing/instances \
 
 struct Machine {
     store: Store,
-    // One tardy at a time changes the machine.
-    _alone: Turn,
 }
 
 impl Machine {
@@ -41,7 +38,7 @@ impl Machine {
             skip("needs root and a kernel with tracefs");
             return None;
         }
-        let machine = Self { _alone: Turn::alone(), store: Store::new() };
+        let machine = Self { store: Store::new() };
         let said = finish(piped(&mut machine.command("true", &["--version"])));
         if said.code != Some(0) {
             skip("tracefs cannot be mounted here");

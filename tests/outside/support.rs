@@ -19,8 +19,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::turn::Turn;
-
 /// The program under test.
 pub(crate) const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
 
@@ -51,7 +49,6 @@ pub(crate) struct Store {
     /// Whom tardy runs as; the caller where absent.
     user: Option<u32>,
     program: PathBuf,
-    _turn: Turn,
 }
 
 /// What a process that has ended said.
@@ -72,7 +69,6 @@ impl Store {
             mark: format!("{}-{number}", std::process::id()),
             user: None,
             program: TARDY.into(),
-            _turn: Turn::beside(),
         }
     }
 

@@ -6,7 +6,6 @@ use super::{
     attach::{Workers, can_attach, work},
     attach_response::{part, pin, sleep_until_next},
     support::{Store, is_counted, is_root, list, skip, whole, with_time},
-    turn::Turn,
 };
 
 const MS: i64 = 1_000_000;
@@ -52,7 +51,6 @@ fn a_response_over_the_deadline_names_who_came_in_the_midst_of_the_work() {
         return skip("it needs the rights to trace and to real time");
     }
     // Both are real-time threads that take half of a CPU.
-    let _alone = Turn::alone();
     // The work fits between two of its turns by chance only.
     let _hog = Workers::start("work-hog", 1, || {
         pin();

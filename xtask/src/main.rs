@@ -6,13 +6,14 @@ mod inject;
 mod licenses;
 mod simulate;
 mod site;
+mod suite;
 mod synth;
 mod synth_why;
 mod vm;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
 /// Developers' commands of tardy.
@@ -38,6 +39,7 @@ enum Verb {
     SynthDay(Destination),
     /// Write a traced run of a minute with 100 peaks of every cause
     SynthWhy(Destination),
+    Test(suite::TestFlags),
     Vm(Box<vm::VmFlags>),
     // What `inject` starts as processes of their own.
     #[command(hide = true)]
@@ -67,7 +69,8 @@ fn main() -> ExitCode {
         return inject::run_measured(file.as_ref());
     }
     match dispatch(Cli::parse().verb) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             bench::say(&format!("{error:#}"));
             ExitCode::FAILURE
@@ -75,7 +78,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(verb: Verb) -> Result<()> {
+/// Does what is asked for; whether it ended well, where its output says how.
+fn dispatch(verb: Verb) -> Result<bool> {
     match verb {
         Verb::Bench(flags) => bench::run(&flags),
         Verb::Docs(to) => docs::write(&to.directory),
@@ -85,6 +89,7 @@ fn dispatch(verb: Verb) -> Result<()> {
         Verb::Site(to) => site::write(&site::root(), &to.directory),
         Verb::SynthDay(to) => synth::day(&to.directory),
         Verb::SynthWhy(to) => synth_why::write(&to.directory),
+        Verb::Test(flags) => return suite::run(&flags),
         Verb::Vm(flags) => vm::run(&flags),
         Verb::InjectExit(flags) => inject::run_exit(&flags),
         Verb::InjectGuard(flags) => inject::run_guard(&flags),
@@ -93,6 +98,13 @@ fn dispatch(verb: Verb) -> Result<()> {
         Verb::RecordLoop(flags) => bench::record::run_loop(&flags),
         Verb::RecordTime(flags) => bench::record::run_time(&flags),
     }
+    .map(|()| true)
+}
+
+/// cargo's directory, where this program was built.
+pub(crate) fn target() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program")?;
+    Ok(own.ancestors().nth(2).context("this program lies outside of target/")?.to_owned())
 }
 
 #[cfg(test)]

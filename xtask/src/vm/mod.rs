@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use tardy::{
     lab::{
         guest::{
@@ -29,7 +29,7 @@ use tardy::{
     run::RunDirectory,
 };
 
-use crate::bench::say;
+use crate::{bench::say, target};
 use guest::{TestGuest, show};
 pub(crate) use options::VmFlags;
 use suite::{Choice, Suite, TestResults};
@@ -188,10 +188,4 @@ fn bring(finished: &FinishedGuest, into: &Path) -> Result<i32> {
     received.write(&RunDirectory::make(into)?)?;
     tell(received.said.trim_end())?;
     Ok(received.code)
-}
-
-/// cargo's directory, where this program was built.
-fn target() -> Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find this program")?;
-    Ok(own.ancestors().nth(2).context("this program lies outside of target/")?.to_owned())
 }

@@ -3,7 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use tardy::{lab::kernels::KernelSource, units::Nanos};
+use tardy::lab::kernels::KernelSource;
+
+use crate::suite::flags::time;
 
 /// Run tests, or a command, in a virtual machine
 ///
@@ -56,14 +58,6 @@ pub(crate) struct VmFlags {
 
 fn kernel(text: &str) -> Result<KernelSource, String> {
     KernelSource::parse(text).map_err(|error| format!("{error:#}"))
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
-    match u64::try_from(time.0) {
-        Ok(ns) if ns > 0 => Ok(Duration::from_nanos(ns)),
-        _ => Err("more than 0, please".into()),
-    }
 }
 
 #[cfg(test)]

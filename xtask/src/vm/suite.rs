@@ -2,15 +2,18 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
-
 use tardy::lab::guest::init::{END, Job, KEPT};
 
 use super::account::{self, Skips};
+use crate::suite::{
+    listing,
+    programs::{self, BuildRequest},
+    results,
+};
 
 /// How modules of `tests/outside` begin whose tests are made for a guest.
 const MADE_FOR_IT: &str = "root_";
@@ -37,16 +40,10 @@ pub(super) struct Suite {
 impl Suite {
     /// Has cargo build both.
     pub(super) fn build() -> Result<Self> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        // As `make test` builds them, so that nothing is built twice.
-        command.args(["test", "--workspace", "--locked", "--no-run", "--test", "outside"]);
-        command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
-        let output = command.output().context("cannot run cargo")?;
-        ensure!(output.status.success(), "the tests do not build");
-        let text = String::from_utf8_lossy(&output.stdout);
+        let request = BuildRequest { targets: &["outside".into()], ..BuildRequest::default() };
+        let text = programs::build(&request)?;
         let find = |name, kind| {
-            executable(&text, name, kind)
+            programs::executable(&text, name, kind)
                 .with_context(|| format!("cargo named no executable of {name}"))
         };
         Ok(Self { outside: find("outside", "test")?, tardy: find("tardy", "bin")? })
@@ -108,16 +105,6 @@ pub(super) fn utf8(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))
 }
 
-/// The executable of a target in the messages of `cargo --message-format=json`.
-fn executable(messages: &str, name: &str, kind: &str) -> Option<PathBuf> {
-    messages.lines().rev().find_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_kind = message["target"]["kind"].as_array()?.iter().any(|one| one == kind);
-        let is_it = is_kind && message["target"]["name"] == name;
-        is_it.then(|| message["executable"].as_str().map(PathBuf::from))?
-    })
-}
-
 /// Which tests: those that `skipped` on the host and have not `passed` in a guest; without such a
 /// list, all that have `filter` in their names, or are made for a guest where there is none; and
 /// those that have one of `also` in their names.
@@ -131,8 +118,7 @@ pub(super) struct Choice<'a> {
 impl Choice<'_> {
     /// Of a list of tests: `NAME: test`.
     fn of(&self, list: &str) -> Vec<String> {
-        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
-        names.filter(|name| self.takes(name)).map(str::to_owned).collect()
+        listing::parse(list).into_iter().filter(|name| self.takes(name)).collect()
     }
 
     fn takes(&self, name: &str) -> bool {
@@ -178,8 +164,7 @@ impl TestResults {
 
     /// `14 passed, 0 failed, 1 skipped`
     pub(super) fn counts(&self) -> String {
-        let (passed, failed) = (self.passed.len(), self.failed.len());
-        format!("{passed} passed, {failed} failed, {} skipped", self.skipped.len())
+        results::counts(self.passed.len(), self.failed.len(), self.skipped.len())
     }
 }
 
@@ -248,19 +233,5 @@ foreign_readers::python: test
         assert!(error.contains("without a last word"), "{error}");
         let error = format!("{:#}", exit_code("guest-end failed: no /job\n").unwrap_err());
         assert!(error.contains("failed: no /job"), "{error}");
-    }
-
-    #[test]
-    fn executables_are_found_by_name_and_kind() {
-        let line = |kind: &str, executable: &str| {
-            format!(
-                "{{\"target\":{{\"kind\":[\"{kind}\"],\"name\":\"tardy\"}},\
-                 \"executable\":{executable}}}\n"
-            )
-        };
-        let text = [line("lib", "null"), line("bin", "\"/t/tardy\""), "no json".into()].concat();
-        assert_eq!(executable(&text, "tardy", "bin"), Some("/t/tardy".into()));
-        assert_eq!(executable(&text, "tardy", "lib"), None);
-        assert_eq!(executable(&text, "outside", "test"), None);
     }
 }
