@@ -16,6 +16,7 @@ export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks rustdoc loom-if-changed deny advisories loom fuzz miri cross programs tests lab-tests vm account
+.PHONY: nightly long-build long-lab long-counted long-package
 .PHONY: browser vm-standard vm-special site package check-package reproducible crates licenses
 
 help:
@@ -25,6 +26,7 @@ help:
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel, a release"
+	@echo "make nightly    the same, also after a stage that failed, with a line for each stage"
 	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) or FUZZ_RUNS each"
 	@echo "make miri       the measuring loops' unit tests, interpreted"
 	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
@@ -159,17 +161,44 @@ browser:
 	@$(MAKE) --no-print-directory programs
 	tools/check-pages target/debug
 
-# Fifty kills, long fuzzing, more cells of the lab, all kernels, and a release.
-test-long: checks programs
-	@$(MAKE) --no-print-directory rustdoc loom advisories fuzz miri cross
-	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
-	TARDY_TEST_LONG=1 cargo test --locked --release --test lab -- --test-threads=1
-	TARDY_TEST_LONG=1 cargo test --workspace --locked --release --test counted
-	for kernel in standard rt 6.12 6.12-rt; do \
-		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
-			--also unprivileged:: --also leaves_nothing:: --also attach || exit 1; \
-	done
-	@$(MAKE) --no-print-directory package check-package reproducible crates
+# Fifty kills, long fuzzing, live tests, more cells of the lab, all kernels, and a release: stages of
+# at most half an hour each. A stage that passed at this commit is skipped.
+LONG_STAGES := checks rustdoc loom advisories fuzz miri cross \
+	long-build long-tests-1 long-tests-2 long-tests-3 long-live-1 long-live-2 long-lab long-counted \
+	long-vm-standard long-vm-rt long-vm-6.12 long-vm-6.12-rt long-package reproducible crates
+LONG_TEST := TARDY_TEST_LONG=1 target/debug/xtask test --release --limit 30m
+test-long:
+	@tools/setup test
+	@tools/stages $(LONG_STAGES)
+
+# The same, also after a stage that failed, for a machine that does it every night.
+nightly:
+	@tools/setup test
+	@tools/stages --continue $(LONG_STAGES)
+
+long-build: programs
+	cargo test --workspace --locked --release --no-run
+	cargo test --workspace --locked --release --no-run --test lab --test counted
+
+# All tests, with more repetitions and larger inputs.
+long-tests-%: long-build
+	$(LONG_TEST) --jobs 2 --part $*/3
+
+# Tests that are ignored in make test: those that need the machine for themselves, and slow ones.
+long-live-%: long-build
+	$(LONG_TEST) --ignored --jobs 1 --part $*/2
+
+long-lab: long-build
+	$(LONG_TEST) --include-ignored --jobs 1 --test lab
+
+long-counted: long-build
+	$(LONG_TEST) --include-ignored --jobs 1 --test counted
+
+long-vm-%: programs
+	TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $* --limit 1h --stall 10m \
+		--also unprivileged:: --also leaves_nothing:: --also attach
+
+long-package: package check-package
 
 bench: build
 	@tools/setup test

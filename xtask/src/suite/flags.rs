@@ -35,9 +35,28 @@ pub(crate) struct TestFlags {
     /// Kill a test that takes longer; multiplied by --patience
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     pub limit: Duration,
+    /// Only part K of N parts of these tests, e.g. 1/3; all parts together have each test once
+    #[arg(long, value_name = "K/N", value_parser = part)]
+    pub part: Option<Part>,
     /// Print the names of the tests, and run nothing
     #[arg(long)]
     pub list: bool,
+}
+
+/// One of several parts of all tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// From 1 on.
+    pub number: usize,
+    pub of: usize,
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    let numbers = text
+        .split_once('/')
+        .and_then(|(number, of)| Some(Part { number: number.parse().ok()?, of: of.parse().ok()? }));
+    let is_valid = |part: &Part| (1..=part.of).contains(&part.number);
+    numbers.filter(is_valid).ok_or_else(|| "invalid part: use K/N, e.g. 1/3".into())
 }
 
 /// A time with its unit, more than 0.
@@ -80,6 +99,7 @@ mod tests {
         assert_eq!((all.jobs, all.patience), (Some(3), Some(4)));
         assert!(all.release && all.include_ignored);
         assert_eq!(parse("--ignored --limit 90s").unwrap().limit.as_secs(), 90);
+        assert_eq!(parse("--part 2/3").unwrap().part, Some(Part { number: 2, of: 3 }));
     }
 
     #[test]
@@ -89,6 +109,8 @@ mod tests {
             ("--limit 0s", "more than 0"),
             ("--jobs 0", "0 is not in 1..=512"),
             ("--patience 0", "0 is not in 1..=100"),
+            ("--part 3/2", "use K/N"),
+            ("--part 0/2", "use K/N"),
         ] {
             let error = parse(text).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(part), "{text}: {error}");

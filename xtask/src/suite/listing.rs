@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::Command, sync::Arc};
 
 use anyhow::{Context, Result, ensure};
 
-use super::programs::TestProgram;
+use super::{flags::Part, programs::TestProgram};
 
 /// One test.
 #[derive(Debug, Clone)]
@@ -88,6 +88,11 @@ pub(crate) fn select(cases: Vec<TestCase>, filters: &[String], ignored: Ignored)
     selection
 }
 
+/// One part of the tests: every so many of them, by their order in the list.
+pub(crate) fn take_part(cases: Vec<TestCase>, part: Part) -> Vec<TestCase> {
+    cases.into_iter().skip(part.number - 1).step_by(part.of).collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -130,6 +135,16 @@ pub(super) mod tests {
         assert_eq!(selected(&["outside::"], Ignored::LeaveOut).0, "outside::b::y");
         assert_eq!(selected(&["a::x", "y"], Ignored::LeaveOut).0, "tardy::a::x outside::b::y");
         assert_eq!(selected(&["nothing"], Ignored::LeaveOut), (String::new(), 0));
+    }
+
+    #[test]
+    fn all_parts_together_have_each_test_once() {
+        let part = |number| {
+            let cases = cases("p", &["a", "b", "c", "d", "e"]);
+            let cases = take_part(cases, Part { number, of: 3 });
+            cases.into_iter().map(|case| case.name).collect::<String>()
+        };
+        assert_eq!([1, 2, 3].map(part), ["ad", "be", "c"]);
     }
 
     #[test]

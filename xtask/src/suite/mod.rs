@@ -40,7 +40,10 @@ pub(crate) fn run(flags: &TestFlags) -> Result<bool> {
     let request = BuildRequest { targets: &flags.targets, release: flags.release };
     let programs = programs::test_programs(&programs::build(&request)?);
     ensure!(!programs.is_empty(), "cargo named no test program");
-    let selection = listing::select(listing::list(programs)?, &flags.filters, ignored(flags));
+    let mut selection = listing::select(listing::list(programs)?, &flags.filters, ignored(flags));
+    if let Some(part) = flags.part {
+        selection.cases = listing::take_part(selection.cases, part);
+    }
     if flags.list {
         let names: Vec<String> = selection.cases.iter().map(|case| case.full_name()).collect();
         print(&format!("{}\n", names.join("\n")))?;
