@@ -3,6 +3,9 @@
 //! Each rule is a function from text to offenders, and has a test that it finds one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "tidy/live.rs"]
+mod live;
+
 use std::{
     collections::BTreeSet,
     fs,
