@@ -36,6 +36,7 @@ fn assert_answered(document: &Document) {
 }
 
 #[test]
+#[ignore = "long: two guests"]
 fn messages_come_back_from_the_second_box_and_the_same_ones_twice() {
     let Some(place) = Place::new() else { return };
     let udp = ["--transport=udp"];

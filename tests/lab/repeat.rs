@@ -71,6 +71,7 @@ fn again(place: &Place) {
 }
 
 #[test]
+#[ignore = "long: a guest"]
 fn a_kernel_that_permits_no_ports_hands_its_run_out_by_the_serial_line() {
     let Some(place) = Place::new() else { return };
     let mut cell = place.cell(&SHORT);

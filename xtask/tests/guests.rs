@@ -33,6 +33,7 @@ fn vm(options: &[&str], script: &str) -> Option<Said> {
 }
 
 #[test]
+#[ignore = "long: a guest"]
 fn a_command_has_its_output_and_its_exit_code() {
     let script = "uname -n; tardy --version; ls /sys/fs/cgroup/cgroup.controllers; exit 7";
     let Some(said) = vm(&[], script) else { return };
@@ -47,6 +48,7 @@ fn a_command_has_its_output_and_its_exit_code() {
 
 /// In counted time, so that the same programs have the same figures on every machine, however busy.
 #[test]
+#[ignore = "long: several guests"]
 fn in_counted_time_a_wake_up_takes_no_longer_than_cyclictests() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     command.args(["bench", "--counted", "--unoptimised", "--quick", "--kernels", "standard"]);
