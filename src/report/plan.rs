@@ -21,10 +21,10 @@ const MEANING: &str = "figures: from the smallest to the largest run, of a run i
 pub fn preview(record: &PlanRecord) -> String {
     let mut table = Table::new(3, &["cell", "tardy run", "prepare", "takes"]);
     for cell in &record.cells {
-        let prepare = cell.prepare.clone().unwrap_or_else(|| "-".into());
+        let prepare = cell.prepare.as_deref().map_or_else(|| "-".into(), plain);
         let takes = seconds(record.cell_ns(cell));
         let name = format!("{}, repeat {}", cell.name, cell.repeat);
-        table.row(vec![name, cell.words.join(" "), prepare, takes]);
+        table.row(vec![plain(&name), plain(&cell.words.join(" ")), prepare, takes]);
     }
     let lines = table.lines().join("\n");
     format!("{BOLD}{}{BOLD:#}\n{lines}\n{}\n", plain(&record.plan), outlook(record))
@@ -95,7 +95,7 @@ fn line(name: &str, cells: &[(&PlanCell, &Option<Document>)]) -> Vec<String> {
     let doubts = [(invalid, "invalid"), (weakened, "weakened")];
     let doubts = doubts.into_iter().filter(|(count, _)| *count > 0);
     let doubts: Vec<String> = doubts.map(|(count, what)| format!("{count} {what}")).collect();
-    let mut row = vec![name.to_owned(), format!("{} of {}", documents.len(), cells.len())];
+    let mut row = vec![plain(name), format!("{} of {}", documents.len(), cells.len())];
     row.extend((0..FIGURES.len()).map(|at| range(at, &figures)));
     row.push(doubts.join(", "));
     row

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     analysis::ab::figure::JUDGED_BY_DEFAULT,
+    plain::plain,
     run::{AbVerdict, Run, Validity},
 };
 
@@ -97,7 +98,8 @@ impl PlansBeside {
         if !self.figures.is_empty() {
             blocks.push(self.other_figures(width));
         }
-        blocks.push(self.remarks.join("\n"));
+        let remarks: Vec<String> = self.remarks.iter().map(|remark| plain(remark)).collect();
+        blocks.push(remarks.join("\n"));
         blocks.push(self.all_together());
         fold(&(blocks.join("\n\n") + "\n"), width)
     }
@@ -122,7 +124,7 @@ impl PlansBeside {
             let place = [&row.row, &row.column, &row.plan];
             let place: Vec<&str> =
                 place.into_iter().filter(|own| !own.is_empty()).map(String::as_str).collect();
-            format!("{}: {}", place.join(", "), row.sentence)
+            plain(&format!("{}: {}", place.join(", "), row.sentence))
         };
         self.rows.iter().map(one).collect::<Vec<_>>().join("\n")
     }
@@ -135,7 +137,8 @@ impl PlansBeside {
         headings.extend(["change", "from", "to", "verdict"]);
         let mut table = Table::new(3, &headings);
         for figure in &self.figures {
-            let mut row = vec![figure.name.clone(), figure.row.clone(), figure.unit.clone()];
+            let mut row: Vec<String> =
+                [&figure.name, &figure.row, &figure.unit].map(|name| plain(name)).into();
             let cell = |at: usize| figure.cells.get(at).and_then(Option::as_ref);
             row.extend(
                 (0..columns)

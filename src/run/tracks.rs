@@ -1,6 +1,6 @@
 //! What happened beside the samples: `machine.csv`, `loads.csv` and `interrupts.csv`, as rows.
 
-use std::{io, path::Path};
+use std::{borrow::Cow, io, path::Path};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -90,22 +90,26 @@ pub fn from_csv<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     Ok(rows)
 }
 
-/// Names of devices in a CSV file, which a spreadsheet must not take for formulas: one that begins
-/// as a formula does is written behind an apostrophe, and read without it. Numbers are no names.
+/// A text for a cell of a CSV file, which a spreadsheet must not take for a formula: one that
+/// begins as a formula does stands behind an apostrophe. Numbers are no texts.
+#[must_use]
+pub fn no_formula(text: &str) -> Cow<'_, str> {
+    if is_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+/// Behind any apostrophes, so that none is taken off that was not put there.
+fn is_formula(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
+}
+
+/// Names of devices in a CSV file: no formulas, and read as they were.
 mod device_name {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    /// Behind any apostrophes, so that none is taken off that was not put there.
-    fn is_formula(name: &str) -> bool {
-        name.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
-    }
+    use super::{is_formula, no_formula};
 
     pub(super) fn serialize<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
-        if is_formula(name) {
-            to.serialize_str(&format!("'{name}"))
-        } else {
-            to.serialize_str(name)
-        }
+        to.serialize_str(&no_formula(name))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {

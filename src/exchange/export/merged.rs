@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{CountedRuns, counted::CountedRun, rows::HistogramRow};
+use crate::run::tracks::no_formula;
 
 /// Percentiles in thousandths of a percent, so that their ranks are exact.
 const PERCENTILES: [u64; 6] = [50_000, 90_000, 99_000, 99_900, 99_990, 99_999];
@@ -96,7 +97,8 @@ fn record(
         let sums = [own.samples, own.early, own.above];
         let ranks = PERCENTILES.map(|thousandths| own.percentile(thousandths));
         let sizes = (own.hosts.len(), own.runs.len());
-        csv.serialize((scope, &key, sizes, sums, own.counted(), ranks, min, max))?;
+        let (scope, key) = (scope.map(no_formula), key.each_ref().map(|text| no_formula(text)));
+        csv.serialize((&scope, &key, sizes, sums, own.counted(), ranks, min, max))?;
     }
     Ok(())
 }

@@ -4,7 +4,11 @@
 //! next run takes its place, its counts begin anew. Of a series without a distribution there are
 //! gauges alone: in a histogram all its samples would be too large for every bound.
 
-use std::{fmt::Write as _, io};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+    io,
+};
 
 use super::counted::{CountedBucket, CountedRun};
 use crate::run::{SeriesSummary, Validity};
@@ -42,26 +46,29 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
         }
         let _ = writeln!(out, "# HELP {name} {help}");
     };
+    let runs = labelled(runs);
     head(&mut out, "tardy_latency_seconds", "histogram", "Latencies of the run.");
-    for run in runs {
-        run.wakeups()
-            .filter(|(_, series)| series.is_distributed())
-            .for_each(|(number, series)| histogram(&mut out, run, number, series));
+    for LabelledRun { run, series, .. } in &runs {
+        for ((number, summary), labels) in run.wakeups().zip(series) {
+            if summary.is_distributed() {
+                histogram(&mut out, run, (number, summary), labels);
+            }
+        }
     }
     for (name, help, value) in GAUGES {
         head(&mut out, name, "gauge", help);
-        for run in runs {
-            for (_, series) in run.wakeups() {
-                if let Some(value) = value(series) {
-                    let _ = writeln!(out, "{name}{{{}}} {value}", labels(run, series));
+        for LabelledRun { run, series, .. } in &runs {
+            for ((_, summary), labels) in run.wakeups().zip(series) {
+                if let Some(value) = value(summary) {
+                    let _ = writeln!(out, "{name}{{{labels}}} {value}");
                 }
             }
         }
     }
     for (name, help, value) in RUN_GAUGES {
         head(&mut out, name, "gauge", help);
-        for run in runs {
-            let _ = writeln!(out, "{name}{{{}}} {}", run_labels(run), value(run));
+        for LabelledRun { run, labels, .. } in &runs {
+            let _ = writeln!(out, "{name}{{{labels}}} {}", value(run));
         }
     }
     out
@@ -106,8 +113,13 @@ fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn histogram(out: &mut String, run: &CountedRun, number: usize, series: &SeriesSummary) {
-    let (name, labels) = ("tardy_latency_seconds", labels(run, series));
+fn histogram(
+    out: &mut String,
+    run: &CountedRun,
+    (number, series): (usize, &SeriesSummary),
+    labels: &str,
+) {
+    let name = "tardy_latency_seconds";
     let buckets = run.buckets(number);
     for bound in bounds() {
         let within = |bucket: &&CountedBucket| bucket.middle_ns() <= bound;
@@ -124,8 +136,43 @@ fn histogram(out: &mut String, run: &CountedRun, number: usize, series: &SeriesS
     let _ = writeln!(out, "{name}_count{{{labels}}} {count}");
 }
 
-fn labels(run: &CountedRun, series: &SeriesSummary) -> String {
-    format!("{},series=\"{}\"", run_labels(run), escaped(&series.name))
+/// A run with its labels, and those of each of its series of whole latencies.
+struct LabelledRun<'a> {
+    run: &'a CountedRun,
+    labels: String,
+    series: Vec<String>,
+}
+
+/// No two runs have the same labels, nor two series of a run: the format has each once. Where runs
+/// have one name their ids tell them apart; where these are one too, and of series, a number.
+fn labelled(runs: &[CountedRun]) -> Vec<LabelledRun<'_>> {
+    let (mut names, mut known) = (HashMap::new(), HashSet::new());
+    for run in runs {
+        *names.entry(run.document.name.as_str()).or_insert(0_u32) += 1;
+    }
+    let labelled = runs.iter().map(|run| {
+        let mut labels = run_labels(run);
+        if names.get(run.document.name.as_str()).is_some_and(|count| *count > 1) {
+            let _ = write!(labels, ",id=\"{}\"", escaped(&run.document.id));
+        }
+        let labels = single(labels, &mut known);
+        let mut names = HashSet::new();
+        let of_series = |(_, series): (usize, &SeriesSummary)| {
+            single(format!("{labels},series=\"{}\"", escaped(&series.name)), &mut names)
+        };
+        let series = run.wakeups().map(of_series).collect();
+        LabelledRun { run, labels, series }
+    });
+    labelled.collect()
+}
+
+/// These labels, with a number behind where they are known.
+fn single(labels: String, known: &mut HashSet<String>) -> String {
+    let further = (2_u64..).map(|number| format!("{labels},copy=\"{number}\""));
+    let mut all = std::iter::once(labels.clone()).chain(further);
+    let found = all.find(|labels| !known.contains(labels)).unwrap_or_default();
+    known.insert(found.clone());
+    found
 }
 
 fn run_labels(run: &CountedRun) -> String {

@@ -5,7 +5,7 @@ use std::io;
 use serde::Serialize;
 
 use super::{counted::CountedRun, parquet::Output, rows::HistogramRow};
-use crate::run::{Document, Run, SeriesSummary};
+use crate::run::{Document, Run, SeriesSummary, tracks::no_formula};
 
 /// One a bucket that has samples, of every series. The same rows as [`super::parquet`] writes.
 pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
@@ -27,12 +27,12 @@ pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
     for run in runs {
         for (number, series) in run.document.series.iter().enumerate() {
             let row = HistogramRow::of(&run.document, series);
-            let names = (row.host, row.kernel, row.run, row.series);
-            let kinds = (row.verdict, row.cpu_model, row.probe, &row.load);
+            let names = [row.host, row.kernel, row.run, row.series].map(no_formula);
+            let kinds = [row.verdict, row.cpu_model, row.probe, &row.load].map(no_formula);
             let merge_key = row.merge_key();
             for (place, bucket) in run.buckets(number).into_iter().enumerate() {
                 let bucket = (bucket.low_ns, bucket.high_ns, bucket.count);
-                csv.serialize((names, bucket, kinds, row.totals(), merge_key, place))?;
+                csv.serialize((&names, bucket, &kinds, row.totals(), merge_key, place))?;
             }
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
 
 /// Rows `series, t_ns, latency_ns`: one a sample.
 pub(super) fn write_samples(run: &Run, out: &mut dyn Output) -> io::Result<()> {
-    let names: Vec<&str> = run.document.series.iter().map(|own| own.name.as_str()).collect();
+    let names: Vec<_> = run.document.series.iter().map(|own| no_formula(&own.name)).collect();
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(["series", "t_ns", "latency_ns"])?;
     let mut failed = Ok(());
@@ -92,6 +92,33 @@ fn with_histograms(run: &CountedRun) -> RunWithHistograms<'_> {
 mod tests {
     use super::*;
     use crate::exchange::export::counted::tests::{measured, text};
+
+    #[test]
+    fn no_text_of_a_record_is_a_formula_to_a_spreadsheet() {
+        let mut run = measured();
+        let odd = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\tx", "\r=1"];
+        for (at, own) in odd.into_iter().enumerate() {
+            let document = &mut run.document;
+            document.facts.hostname = own.into();
+            document.facts.kernel = odd[(at + 1) % odd.len()].into();
+            document.facts.cpu_model = Some(odd[(at + 2) % odd.len()].into());
+            document.id = odd[(at + 3) % odd.len()].into();
+            document.series[0].name = odd[(at + 4) % odd.len()].into();
+            document.loads[0].name = odd[(at + 5) % odd.len()].into();
+            let rows = text(write_histograms(std::slice::from_ref(&run)));
+            let mut table = csv::Reader::from_reader(rows.as_bytes());
+            for row in table.records().map(Result::unwrap) {
+                for (at, cell) in row.iter().enumerate() {
+                    let is_number = cell.parse::<i64>().is_ok();
+                    assert!(is_number || !cell.starts_with(odd.map(first)), "{at}: {cell:?}");
+                }
+            }
+        }
+    }
+
+    fn first(text: &str) -> char {
+        text.chars().next().unwrap()
+    }
 
     #[test]
     fn rows_and_json_have_every_count() {
