@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Longer than putting everything back takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A lock beside the journal until dropped; the kernel lets go of it when the process ends.
 #[derive(Debug)]

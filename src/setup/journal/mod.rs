@@ -14,14 +14,16 @@ mod place;
 
 use std::{
     fs::File,
-    io::{self, Read as _, Write},
+    io::{self, Read as _, Seek as _, Write},
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use serde::Serialize;
 use thiserror::Error;
 
 pub use change::{Change, HOUSEKEEPING, SHIELD};
-use claim::JournalLock;
+use claim::{JournalLock, PATIENCE};
 pub use files::KnownFile;
 pub use owner::Owner;
 pub use place::JournalPath;
@@ -213,12 +215,20 @@ impl Drop for Journal {
 /// it stays.
 pub fn recover(path: &JournalPath, root: &Root) -> Result<Recovered, JournalError> {
     loop {
-        let found = Place::open(path).and_then(|place| place.journal().map(|_| place));
-        let place = match found {
+        let place = match Place::open(path) {
             Ok(place) => place,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
             Err(error) => return Err(unread(path, &error)),
         };
+        match place.journal() {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // The lock of one that was killed before it had a journal.
+                place.retire();
+                return Ok(Recovered::Nothing);
+            }
+            Err(error) => return Err(unread(path, &error)),
+        }
         let lock = JournalLock::over(&place).map_err(|error| unread(path, &error))?;
         // Where somebody has put everything back meanwhile, another may have begun to change.
         let Some(held) = lock else { continue };
@@ -237,11 +247,7 @@ fn put_back(path: &JournalPath, place: &Place, root: &Root) -> Result<Recovered,
         Err(error) => return Err(unread(path, &error)),
     };
     // Its owner holds it, in whatever PID namespace; and no lock outlives a boot.
-    let is_held = match take_lock(&file) {
-        Ok(()) => false,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
-        Err(error) => return Err(unread(path, &error)),
-    };
+    let is_held = is_held(path, &mut file).map_err(|error| unread(path, &error))?;
     let (owner, changes, damaged) = read(path, &mut file).map_err(|error| unread(path, &error))?;
     match owner {
         Some(owner) if is_held => Ok(Recovered::Alive(owner)),
@@ -256,6 +262,25 @@ fn put_back(path: &JournalPath, place: &Place, root: &Root) -> Result<Recovered,
         }
         None => Ok(Recovered::Undone(aside(path, place, Undone::default(), damaged))),
         Some(owner) => undo_of(path, place, root, &owner, &changes, damaged),
+    }
+}
+
+/// Whether its owner holds the journal. One that was killed is waited for: as long as the kernel
+/// takes it away, its files are open.
+fn is_held(path: &JournalPath, file: &mut File) -> io::Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match take_lock(file) {
+            Ok(()) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        let (owner, ..) = read(path, file)?;
+        file.rewind()?;
+        if !owner.is_some_and(|owner| owner.is_ending()) || Instant::now() > deadline {
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(10));
     }
 }
 

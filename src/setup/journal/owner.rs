@@ -1,5 +1,7 @@
 //! Who holds the machine changed: the first line of the journal.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::sys::{root::Root, tasks};
@@ -13,6 +15,9 @@ pub struct Owner {
     pub pid: i32,
     /// Clock ticks from boot to its start: a number alone may be another process by now.
     pub start: u64,
+    /// The number of its PID namespace; absent where it was not known, and of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
     /// What was typed.
     pub command: String,
 }
@@ -23,7 +28,8 @@ impl Owner {
         let pid = own_pid();
         // Of itself, also where another tree stands for the machine.
         let start = tasks::start(&Root::default(), pid).unwrap_or(0);
-        Some(Self { boot_id: boot_id(root)?, pid, start, command: command.into() })
+        let (pid_namespace, command) = (own_namespace(), command.into());
+        Some(Self { boot_id: boot_id(root)?, pid, start, pid_namespace, command })
     }
 
     /// Whether it is of the boot that goes on; absent where that is not known.
@@ -38,12 +44,22 @@ impl Owner {
         tasks::start(&Root::default(), self.pid) == Some(self.start)
     }
 
+    /// Whether it is of the PID namespace of this process and cannot be seen: it was killed, and
+    /// the kernel has not taken all of it away yet.
+    pub(super) fn is_ending(&self) -> bool {
+        self.pid_namespace.is_some() && self.pid_namespace == own_namespace() && !self.is_seen()
+    }
+
     /// "process 7 (tardy shield 3)"
     #[must_use]
     pub fn words(&self) -> String {
         // Without /proc nothing can be seen, and nothing is said.
         let sees = tasks::start(&Root::default(), own_pid()).is_some();
-        let space = if sees && !self.is_seen() { " of another PID namespace" } else { "" };
+        let space = match () {
+            () if !sees || self.is_seen() => "",
+            () if self.is_ending() => ", which is ending",
+            () => " of another PID namespace",
+        };
         format!("process {}{space} ({})", self.pid, self.command)
     }
 
@@ -52,6 +68,11 @@ impl Owner {
     pub fn how_to_end(&self) -> String {
         if self.is_seen() { format!(" (kill {})", self.pid) } else { String::new() }
     }
+}
+
+/// The number of this process's PID namespace; absent without /proc.
+fn own_namespace() -> Option<u64> {
+    std::fs::metadata("/proc/self/ns/pid").map(|about| about.ino()).ok()
 }
 
 fn own_pid() -> i32 {

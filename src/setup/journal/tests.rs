@@ -185,6 +185,39 @@ fn the_directory_is_there_while_there_is_something_to_put_back() {
 }
 
 #[test]
+fn a_lock_that_a_killed_one_left_without_a_journal_is_taken_away() {
+    let machine = Machine::new();
+    let directory = machine.place.path().parent().unwrap().to_owned();
+    let place = Place::make(&machine.place).unwrap();
+    drop(place.beside("lock").unwrap());
+    assert!(recover(&machine.place, &machine.root).is_ok() && !directory.exists());
+    // Not that of one who is about to write a journal.
+    let held = Place::make(&machine.place).unwrap().beside("lock").unwrap();
+    take_lock(&held).unwrap();
+    assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing));
+    assert!(directory.join("lock").exists());
+}
+
+#[test]
+fn one_that_was_killed_is_waited_for_until_its_files_are_closed() {
+    let machine = Machine::new();
+    machine.killed("");
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    let owner: Owner = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(owner.is_ending(), "it is of this PID namespace, and gone: {owner:?}");
+    assert!(owner.words().contains(", which is ending (tardy test)"), "{}", owner.words());
+    // As the kernel has it open for a moment longer.
+    let open = fs::File::open(machine.place.path()).unwrap();
+    take_lock(&open).unwrap();
+    let undone = std::thread::scope(|scope| {
+        let recovering = scope.spawn(|| machine.recover());
+        scope.spawn(move || drop(open));
+        recovering.join().unwrap()
+    });
+    assert_eq!(undone.put_back, [format!("{MASK}: 3"), format!("{IRQ}: 0-1")]);
+}
+
+#[test]
 fn a_journal_without_an_owner_is_not_believed() {
     for text in ["", "{\"boot_id\":\"bo"] {
         let machine = Machine::new();
@@ -249,7 +282,8 @@ fn who_holds_the_lock_is_alive_whatever_its_number_means_here() {
     // As of another PID namespace: no such process is seen from here.
     let text = fs::read_to_string(machine.place.path()).unwrap();
     let text = text.replace(&format!("\"start\":{}", journal.owner.start), "\"start\":1");
-    fs::write(machine.place.path(), text).unwrap();
+    let space = format!("\"pid_namespace\":{}", journal.owner.pid_namespace.unwrap());
+    fs::write(machine.place.path(), text.replace(&space, "\"pid_namespace\":1")).unwrap();
     let Recovered::Alive(owner) = recover(&machine.place, &machine.root).unwrap() else { panic!() };
     assert!(!owner.is_seen());
     let error = machine.claim().unwrap_err().to_string();
