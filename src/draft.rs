@@ -3,27 +3,33 @@
 //!
 //! A draft is made, placed and removed relative to its directory, which is held open: a directory
 //! that is renamed or replaced meanwhile leads nowhere else. It is always a new file, so that no
-//! link which another user put there is followed. A device or a pipe is written through instead.
+//! link which another user put there is followed. A character device is written through instead,
+//! and what `/dev` and `/dev/fd` name; a pipe elsewhere is refused: whoever made it would get what
+//! is written, and it does not open before somebody reads.
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File, FileType},
+    fs::{self, DirBuilder, File},
     io::{self, Write as _},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::FileTypeExt as _,
+        unix::fs::{DirBuilderExt as _, FileTypeExt as _},
     },
     path::{Component, Path},
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat},
+    fs::{AtFlags, CWD, Mode, OFlags, fcntl_setfl, fstat, mkdirat, openat, renameat, unlinkat},
     io::Errno,
+    process::geteuid,
     rand::{GetRandomFlags, getrandom},
 };
 
 /// Directories whose names stand for devices and open files.
 const OF_DEVICES: [&str; 3] = ["/dev", "/dev/fd", "/proc/self/fd"];
+
+/// Opens a directory for what is in it.
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Names that are tried, where one after the other is taken.
 const ATTEMPTS: u32 = 16;
@@ -58,8 +64,7 @@ impl Draft {
             return Ok(Self { file, scrap: None, target: target.into() });
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        let directory = openat(CWD, parent.unwrap_or(Path::new(".")), DIRECTORY, Mode::empty())?;
         Self::within(directory, target)
     }
 
@@ -70,8 +75,8 @@ impl Draft {
     pub(crate) fn within(directory: OwnedFd, target: &OsStr) -> io::Result<Self> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // As of every file that is made: less what the umask takes.
-        let mode = Mode::from_raw_mode(0o666);
+        // Less what the umask takes, and never to be written by others.
+        let mode = Mode::from_raw_mode(0o644);
         for _ in 0..ATTEMPTS {
             let name = random_name(target)?;
             match openat(directory.as_fd(), &name, flags, mode) {
@@ -109,29 +114,117 @@ impl Draft {
     }
 }
 
-/// A device or a pipe, to be written through: a file in its place would take it from everybody, as
-/// `/dev/null`. Nothing where there is a file, or nothing yet.
+/// A device, or a stream that `/dev` names, to be written through: a file in its place would take
+/// it from everybody, as `/dev/null`. Nothing where there is a file, or nothing yet.
 ///
 /// # Errors
 /// It is something else, or what the system says.
 fn through(path: &Path) -> io::Result<Option<File>> {
+    let refused = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     let is_of_devices = path.parent().is_some_and(|own| OF_DEVICES.iter().any(|it| own == *it));
     let kind = fs::symlink_metadata(path).map(|there| there.file_type());
-    let is_stream = |kind: FileType| kind.is_fifo() || kind.is_char_device();
-    if !is_of_devices && !kind.is_ok_and(is_stream) {
-        return Ok(None);
+    if !is_of_devices {
+        match kind {
+            Ok(kind) if kind.is_fifo() => {
+                return refused(
+                    "it is a FIFO, and whoever made it would get what is written; name a file, or \
+                     /dev/stdout",
+                );
+            }
+            Ok(kind) if kind.is_char_device() => {}
+            _ => return Ok(None),
+        }
     }
     // Only there every link is the system's.
     let follow = if is_of_devices { OFlags::empty() } else { OFlags::NOFOLLOW };
-    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | follow;
+    // A FIFO that took the place meanwhile is not waited for.
+    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow;
     let file = File::from(openat(CWD, path, flags, Mode::empty())?);
     let kind = file.metadata()?.file_type();
+    let is_stream = kind.is_char_device() || is_of_devices && kind.is_fifo();
     // A redirected standard output is a file.
-    if is_stream(kind) || kind.is_file() {
+    if is_stream || is_of_devices && kind.is_file() {
+        // All of it is written, however slow the reader is.
+        fcntl_setfl(&file, OFlags::empty())?;
         return Ok(Some(file));
     }
-    let what = "it is a device that holds data of its own; name a file";
-    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+    refused("it is a device that holds data of its own; name a file")
+}
+
+/// A directory for files that are made beside each other, held open: it and all above it may be
+/// renamed or replaced meanwhile. It belongs to the caller, and is no link.
+#[derive(Debug)]
+pub(crate) struct DraftDirectory(OwnedFd);
+
+impl DraftDirectory {
+    /// That at `path`, which is made where it is absent, with those above it.
+    ///
+    /// # Errors
+    /// It is a link, a file, or another user's directory; or what the system says.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        let is_named = matches!(path.components().next_back(), Some(Component::Normal(_)));
+        let (true, Some(name)) = (is_named, path.file_name()) else {
+            return Self::checked(openat(CWD, path, DIRECTORY, Mode::empty())?);
+        };
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o755).create(above)?;
+        Self(openat(CWD, above, DIRECTORY, Mode::empty())?).below(name)
+    }
+
+    /// A directory in it, which is made where it is absent.
+    ///
+    /// # Errors
+    /// As [`DraftDirectory::at`].
+    pub(crate) fn below(&self, name: &OsStr) -> io::Result<Self> {
+        match mkdirat(&self.0, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match openat(&self.0, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(open) => Self::checked(open),
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                let what = format!("{} is a link or a file", name.to_string_lossy());
+                Err(io::Error::new(io::ErrorKind::NotADirectory, what))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces a file of it, or makes it.
+    ///
+    /// # Errors
+    /// What the system says; then what was there before still is.
+    pub(crate) fn replace(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        let mut draft = Draft::within(self.0.try_clone()?, name)?;
+        draft.file().write_all(bytes)?;
+        draft.place().map(drop)
+    }
+
+    /// The same of a file below it; directories on the way are made where they are absent.
+    ///
+    /// # Errors
+    /// As [`DraftDirectory::at`]; a place that leads elsewhere.
+    pub(crate) fn replace_below(&self, place: &Path, bytes: &[u8]) -> io::Result<()> {
+        let is_plain = place.components().all(|part| matches!(part, Component::Normal(_)));
+        let (true, Some(way), Some(name)) = (is_plain, place.parent(), place.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut below: Option<Self> = None;
+        for part in way {
+            below = Some(below.as_ref().unwrap_or(self).below(part)?);
+        }
+        below.as_ref().unwrap_or(self).replace(name, bytes)
+    }
+
+    fn checked(open: OwnedFd) -> io::Result<Self> {
+        let uid = fstat(&open)?.st_uid;
+        if uid == geteuid().as_raw() {
+            return Ok(Self(open));
+        }
+        let what = format!("it belongs to user {uid}, who could replace what is written there");
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+    }
 }
 
 impl Drop for Scrap {
@@ -234,23 +327,60 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_or_a_device_is_written_through_and_stays_what_it_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("pipe");
-        mknodat(CWD, &path, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-        let (from, all) = (path.clone(), b"all of it");
-        let reader = std::thread::spawn(move || fs::read(from).unwrap());
-        replace(&path, all).unwrap();
-        assert_eq!(reader.join().unwrap(), all);
-        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
-        assert_eq!(names_in(directory.path()), ["pipe"]);
-        replace(Path::new("/dev/null"), all).unwrap();
-        replace(Path::new("/dev/full"), all).unwrap_err();
+    fn a_device_is_written_through_and_stays_what_it_is() {
+        replace(Path::new("/dev/null"), b"all of it").unwrap();
+        replace(Path::new("/dev/full"), b"all of it").unwrap_err();
         for device in ["/dev/null", "/dev/full"] {
             assert!(fs::metadata(device).unwrap().file_type().is_char_device(), "{device}");
         }
-        replace(Path::new("/dev/tardy-nonexistent"), all).unwrap_err();
+        replace(Path::new("/dev/tardy-nonexistent"), b"all of it").unwrap_err();
         assert!(!Path::new("/dev/tardy-nonexistent").exists());
+    }
+
+    #[test]
+    fn a_pipe_is_written_only_where_this_process_was_given_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        mknodat(CWD, &path, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+        // Nobody reads it, and it is not waited for.
+        let refused = replace(&path, b"secret").unwrap_err().to_string();
+        assert!(refused.starts_with("it is a FIFO"), "{refused}");
+        assert_eq!(names_in(directory.path()), ["pipe"]);
+        let (mut reader, writer) = io::pipe().unwrap();
+        let given = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
+        // More than a pipe holds: it is written as fast as it is read.
+        let all = vec![b'x'; 1 << 20];
+        let read = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut reader, &mut bytes).map(|_| bytes)
+        });
+        replace(Path::new(&given), &all).unwrap();
+        drop(writer);
+        assert_eq!(read.join().unwrap().unwrap().len(), all.len());
+    }
+
+    #[test]
+    fn files_beside_each_other_go_into_no_link_and_no_other_users_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let pages = DraftDirectory::at(&at("new/x.pages")).unwrap();
+        pages.replace(OsStr::new("1.html"), b"one").unwrap();
+        assert_eq!(fs::read_to_string(at("new/x.pages/1.html")).unwrap(), "one");
+        fs::create_dir(at("other")).unwrap();
+        fs::write(at("other/1.html"), "kept").unwrap();
+        symlink(at("other"), at("link")).unwrap();
+        let refused = DraftDirectory::at(&at("link")).unwrap_err().to_string();
+        assert_eq!(refused, "link is a link or a file");
+        fs::rename(at("new/x.pages"), at("moved")).unwrap();
+        symlink(at("other"), at("new/x.pages")).unwrap();
+        pages.replace(OsStr::new("1.html"), b"two").unwrap();
+        assert_eq!(fs::read_to_string(at("moved/1.html")).unwrap(), "two");
+        assert_eq!(fs::read_to_string(at("other/1.html")).unwrap(), "kept");
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(at("other"), Some(65_534), None).unwrap();
+            let refused = DraftDirectory::at(&at("other")).unwrap_err().to_string();
+            assert!(refused.contains("belongs to user 65534"), "{refused}");
+        }
     }
 
     #[test]

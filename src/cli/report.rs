@@ -211,9 +211,9 @@ impl PictureFormat {
     }
 }
 
-/// Writes the page of a plan, with those of its runs.
+/// Writes the page of a plan, with those of its runs, and says nothing of it.
 pub(super) fn plan_page(directory: &Path, file: &Path) -> Result<()> {
-    matrix::Campaign::of_plan(directory).report(file, None).map(drop)
+    matrix::Campaign::of_plan(directory).write(file, None).map(drop)
 }
 
 /// Writes the page.

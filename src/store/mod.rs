@@ -9,7 +9,8 @@ mod stamp;
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    os::unix::ffi::OsStrExt as _,
+    path::{Component, Path, PathBuf},
 };
 
 use thiserror::Error;
@@ -20,7 +21,10 @@ pub(crate) use self::{
     listing::Listing,
     question::Where,
 };
-use crate::run::{Calibration, OpenError, Run, RunHead, Status, names};
+use crate::{
+    plain::plain,
+    run::{Calibration, OpenError, Run, RunHead, Status, names},
+};
 
 /// Runs that are looked through for what tracing costs: those that started last.
 const MOST_CALIBRATIONS: usize = 200;
@@ -30,14 +34,22 @@ const MOST_CALIBRATIONS: usize = 200;
 pub(crate) enum FindError {
     /// Nothing of that name.
     #[error(
-        "no run \"{name}\": it is no directory, and no name or id in {}; `tardy list` shows \
-         what is there", .store.display()
+        "no run \"{name}\": no name or id in {}; `tardy list` shows what is there{beside}",
+        .store.display()
     )]
     NotFound {
         /// As typed.
         name: String,
         /// The store.
         store: PathBuf,
+        /// What lies in the working directory under that name, and how it is named; else empty.
+        beside: String,
+    },
+    /// A path that leads to none.
+    #[error("no run \"{name}\": no such directory")]
+    NoDirectory {
+        /// As typed.
+        name: String,
     },
     /// Many runs in one directory.
     #[error(
@@ -132,9 +144,20 @@ impl Store {
     /// The comparison or plan that the user means: a path, or the whole name of its directory.
     #[must_use]
     pub(crate) fn find_campaign(&self, name: &str) -> Option<PathBuf> {
-        let stored = is_plain(name).then(|| self.place(name));
-        let mut places = std::iter::once(PathBuf::from(name)).chain(stored);
-        places.find(|place| CampaignKind::of(place).is_some())
+        let place = self.place_of(Path::new(name))?;
+        CampaignKind::of(&place).map(|_| place)
+    }
+
+    /// The directory that the user means: a path where there is a slash, else that of this name in
+    /// the store. What others put into the working directory is not meant by a name. Nothing where
+    /// it is neither.
+    #[must_use]
+    pub(crate) fn place_of(&self, asked: &Path) -> Option<PathBuf> {
+        if is_path(asked) {
+            return Some(asked.to_owned());
+        }
+        let is_name = matches!(asked.components().next(), Some(Component::Normal(_)));
+        is_name.then(|| self.root.join(asked))
     }
 
     fn paths(&self) -> impl Iterator<Item = PathBuf> + use<> {
@@ -170,7 +193,7 @@ impl Store {
     /// As [`Store::find`].
     pub(crate) fn find_whole(&self, name: &str) -> Result<Run, FindError> {
         let run = self.find(name)?;
-        let is_place = Path::new(name).is_dir() || (is_plain(name) && self.place(name).is_dir());
+        let is_place = self.place_of(Path::new(name)).is_some_and(|place| place.is_dir());
         let own = [&run.document.id, &run.document.name];
         if is_place || own.into_iter().any(|own| own == name) || steps_back(name).is_some() {
             return Ok(run);
@@ -208,22 +231,26 @@ impl Store {
         name: &str,
         open: impl Fn(&Path) -> Result<T, OpenError>,
     ) -> Result<T, FindError> {
-        let path = Path::new(name);
-        if path.join(names::RUN).exists() {
-            return Ok(open(path)?);
+        let asked = Path::new(name);
+        if let Some(place) = self.place_of(asked) {
+            if place.join(names::RUN).exists() {
+                return Ok(open(&place)?);
+            }
+            if let Some(error) = campaign(name, &place) {
+                return Err(error);
+            }
+            if is_path(asked) && place.is_dir() {
+                return Ok(open(&place)?);
+            }
         }
-        let named = self.place(name);
-        if is_plain(name) && named.join(names::RUN).exists() {
-            return Ok(open(&named)?);
+        if is_path(asked) {
+            return Err(FindError::NoDirectory { name: name.into() });
         }
-        let of_many = |place: &Path| campaign(name, place);
-        if let Some(error) = of_many(path).or_else(|| of_many(&named).filter(|_| is_plain(name))) {
-            return Err(error);
-        }
-        if name.contains('/') && path.is_dir() {
-            return Ok(open(path)?);
-        }
-        let not_found = || FindError::NotFound { name: name.into(), store: self.root.clone() };
+        let not_found = || FindError::NotFound {
+            name: name.into(),
+            store: self.root.clone(),
+            beside: beside(asked).unwrap_or_default(),
+        };
         if let Some(back) = steps_back(name) {
             return self.back(back, open).ok_or_else(not_found);
         }
@@ -259,6 +286,28 @@ const fn may_be_last(status: Status) -> bool {
         | Status::Crashed => true,
         Status::Imported => false,
     }
+}
+
+/// Whether a run is named by its path: by a slash, or as the working directory or the one above.
+#[must_use]
+pub(crate) fn is_path(asked: &Path) -> bool {
+    let bytes = asked.as_os_str().as_bytes();
+    bytes.contains(&b'/') || bytes == b"." || bytes == b".."
+}
+
+/// A path as it is typed, so that it is not taken for a name.
+#[must_use]
+pub(crate) fn typed(place: &Path) -> PathBuf {
+    if is_path(place) { place.to_owned() } else { Path::new(".").join(place) }
+}
+
+/// What to say of an entry of the working directory that is named without a slash; nothing where
+/// there is none.
+#[must_use]
+pub(crate) fn beside(asked: &Path) -> Option<String> {
+    let is_there = !is_path(asked) && fs::symlink_metadata(typed(asked)).is_ok();
+    let shown = plain(&typed(asked).display().to_string());
+    is_there.then(|| format!("; what is in the working directory is named by its path: {shown}"))
 }
 
 /// Whether `name` is one part of a path, so that it cannot lead out of the store.
@@ -395,9 +444,51 @@ mod tests {
     fn an_empty_store_finds_nothing_and_says_where_it_looked() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::at(Some(directory.path().into())).unwrap();
-        for name in ["last", "last~9", "x", "", "..", "/nonexistent"] {
+        for name in ["last", "last~9", "x", ""] {
             let error = store.find(name).unwrap_err().to_string();
             assert!(error.contains(directory.path().to_str().unwrap()), "{error}");
         }
+        for name in ["..", "/nonexistent", "./nonexistent", "nonexistent/"] {
+            let error = store.find(name).unwrap_err().to_string();
+            assert!(!error.contains("working directory"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_of_the_store_and_a_path_has_a_slash() {
+        let store = Store::at(Some("/store".into())).unwrap();
+        let of = |asked: &str| store.place_of(Path::new(asked));
+        for (asked, place) in [
+            ("x", "/store/x"),
+            ("last", "/store/last"),
+            ("./x", "./x"),
+            ("x/", "x/"),
+            ("a/x", "a/x"),
+            ("/x", "/x"),
+            (".", "."),
+            ("..", ".."),
+        ] {
+            assert_eq!(of(asked), Some(place.into()), "{asked}");
+        }
+        assert_eq!(of(""), None);
+        assert_eq!(typed(Path::new("x")), Path::new("./x"));
+        assert_eq!(typed(Path::new("/x")), Path::new("/x"));
+        // The working directory of tests is that of the package.
+        let hint = beside(Path::new("Cargo.toml")).unwrap();
+        assert!(hint.ends_with("named by its path: ./Cargo.toml"), "{hint}");
+        assert_eq!(beside(Path::new("./Cargo.toml")), None);
+        assert_eq!(beside(Path::new("nonexistent")), None);
+    }
+
+    #[test]
+    fn what_lies_in_the_working_directory_is_not_found_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(directory.path().into())).unwrap();
+        // An entry of the working directory of tests, which holds a run below.
+        let error = store.find("tests").unwrap_err().to_string();
+        assert!(error.contains("named by its path: ./tests"), "{error}");
+        let error = store.find("./tests/fixtures/v1/timer").map(|run| run.document.name);
+        assert_eq!(error.unwrap(), "timer");
+        assert_eq!(store.find_campaign("tests"), None);
     }
 }

@@ -29,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &["run", "draft", "sys", "units"]),
     ("plan", &["analysis", "run", "units"]),
     ("lab", &["plan", "run", "store", "analysis", "draft", "plain", "sys", "units"]),
-    ("store", &["run", "draft", "units"]),
+    ("store", &["run", "draft", "plain", "units"]),
     ("live", &["plain", "units"]),
     ("exchange", &["report", "run", "plain", "units"]),
     ("report", &["run", "analysis", "plain", "units", "testing"]),

@@ -72,10 +72,10 @@ fn records_of_a_lab_that_fill_the_memory_together_are_refused_with_the_limit() {
         fs::create_dir(&run).unwrap();
         fs::hard_link(store.path().join("record"), run.join("run.json")).unwrap();
     }
-    let said = bounded(&store, &["lab", "compare", "lab"]);
+    let said = bounded(&store, &["lab", "compare", "./lab"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
-        said.err.contains("the records of the runs below lab have more than 128 MiB"),
+        said.err.contains("the records of the runs below ./lab have more than 128 MiB"),
         "{said:?}"
     );
 }

@@ -35,7 +35,7 @@ fn this_machine_runs_a_plan_and_every_cell_is_a_run_like_any_other() {
     assert!(said.err.contains("4/4 second under host, phase 1: measured in"), "{said:?}");
     let cell = "out/first-of-two/host/1";
     assert_eq!(store.show(cell)["facts"]["lab"]["load"], "first (of two)");
-    let compared = store.run(&["lab", "compare", "out", "--json"]);
+    let compared = store.run(&["lab", "compare", "./out", "--json"]);
     let compared: Value = serde_json::from_str(&compared.out).unwrap();
     let rows = list(&compared["matrix"]["loads"]);
     assert_eq!(rows.len(), 2);
@@ -123,7 +123,7 @@ fn left_of_a_lab(store: &Store) -> String {
     let shown: Vec<Value> =
         runs.map(|path| store.show(path.parent().unwrap().to_str().unwrap())).collect();
     let kept = shown.iter().filter(|record| record["facts"]["lab"].is_object()).count();
-    let compared = store.run(&["lab", "compare", "out", "--json"]);
+    let compared = store.run(&["lab", "compare", "./out", "--json"]);
     if kept == 0 {
         assert_eq!(compared.code, Some(2), "{compared:?}");
         assert!(compared.err.contains("there is no run to compare"), "{compared:?}");
@@ -192,7 +192,7 @@ fn a_cell_whose_lab_was_killed_meanwhile_is_left_out_and_a_run_of_somebody_else_
     let store = Store::new();
     made_up(&store, "rt", 0, 1);
     super::support::copy(&store.runs().join("r"), &store.path().join("cells/rt-1"));
-    let compare = || store.run(&["lab", "compare", "cells", "--json"]);
+    let compare = || store.run(&["lab", "compare", "./cells", "--json"]);
     let said = compare();
     assert!(said.code == Some(2) && said.err.contains("not measured by the lab"), "{said:?}");
     let record = json!({
@@ -213,7 +213,7 @@ fn five_phases_make_a_verdict_and_four_do_not() {
         made_up(&store, "rt", seed, 1);
         made_up(&store, "standard", seed, 20);
     }
-    let compare = |more: &[&str]| store.run(&[&["lab", "compare", "cells"], more].concat());
+    let compare = |more: &[&str]| store.run(&[&["lab", "compare", "./cells"], more].concat());
     assert!(compare(&[]).out.contains("standard against rt: not judged: 4 of the 5 start phases"));
     made_up(&store, "rt", 4, 1);
     made_up(&store, "standard", 4, 20);
@@ -240,13 +240,13 @@ fn compare_refuses_what_is_no_matrix_and_changes_nothing() {
     refused("r", "was not measured by the lab");
     refused("nothing", "nothing");
     fs::create_dir(store.path().join("empty")).unwrap();
-    refused("empty", "no runs in empty; `tardy lab run` makes them");
+    refused("./empty", "no runs in ./empty; `tardy lab run` makes them");
     assert_eq!(contents(store.path()), before);
     fs::write(store.path().join("cells/lab.json"), "{").unwrap();
-    refused("cells", "lab.json is damaged");
+    refused("./cells", "lab.json is damaged");
     fs::remove_file(store.path().join("cells/lab.json")).unwrap();
     fs::write(store.path().join(Path::new("cells/rt-0/run.json")), "{").unwrap();
-    refused("cells", "run.json is damaged");
+    refused("./cells", "run.json is damaged");
 }
 
 #[test]

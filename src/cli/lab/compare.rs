@@ -25,7 +25,7 @@ use crate::{
         page::Page,
     },
     run::{Document, Run, RunDirectory, files, lab::LabRecord, names},
-    store::{Store, is_plain},
+    store::Store,
 };
 
 /// How deep directories are searched for runs.
@@ -115,14 +115,10 @@ pub(super) fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -
 pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
     let mut found = Gathered::default();
     for name in places {
-        let path = Path::new(name);
-        let stored = store.place(name);
-        if path.is_dir() && !path.join(names::RUN).exists() {
-            found.add(path, false)?;
-        } else if is_plain(name) && stored.is_dir() && !stored.join(names::RUN).exists() {
-            found.add(&stored, false)?;
-        } else {
-            found.runs.push(store.find(name)?);
+        let place = store.place_of(Path::new(name));
+        match place.filter(|place| place.is_dir() && !place.join(names::RUN).exists()) {
+            Some(place) => found.add(&place, false)?,
+            None => found.runs.push(store.find(name)?),
         }
     }
     ensure!(

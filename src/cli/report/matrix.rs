@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{run_pages::RunPages, write};
+use super::{run_pages::RunPages, wrote};
 use crate::{
-    cli::{Exit, gates::RunGates, plan::gates_of},
+    cli::{Exit, gates::RunGates, output, plan::gates_of},
+    draft,
     plain::plain_path,
     plan::Plan,
     report::{
@@ -20,7 +21,7 @@ use crate::{
         suite_page::PageFinding,
     },
     run::{AB, AbRecord, CellStatus, PLAN, PlanRecord, Run, SideName},
-    store::{Store, is_plain},
+    store::Store,
 };
 
 /// A directory of many runs, with their record; or several of plans.
@@ -84,29 +85,34 @@ impl Campaign {
         self.directories.first().map(|first| plain_path(first)).unwrap_or_default()
     }
 
-    /// Writes the page, and those of its runs.
+    /// Writes the page, and those of its runs, and says so.
     pub(super) fn report(&self, file: &Path, most: Option<u32>) -> Result<Exit> {
+        let pages = self.write(file, most)?;
+        output::notice(&wrote(file));
+        pages.tell();
+        Ok(Exit::Done)
+    }
+
+    /// Writes the page, and those of its runs.
+    pub(super) fn write(&self, file: &Path, most: Option<u32>) -> Result<RunPages> {
         let mut pages = RunPages::beside(file, most);
         let page = match (self.kind, self.directories.as_slice()) {
             (Kind::Ab, [directory]) => ab(directory, &mut pages)?,
             (_, directories) => plans(directories, &mut pages)?,
         };
         let text = html::render(&page).context("cannot write the data of the page")?;
-        write(file, text.as_bytes())?;
-        pages.tell();
-        Ok(Exit::Done)
+        let written = draft::replace(file, text.as_bytes());
+        written.with_context(|| format!("cannot write {}", plain_path(file)))?;
+        Ok(pages)
     }
 }
 
 /// Where this is a plan or a comparison, and which of them.
 fn place(name: &str, store: &Store) -> Option<(PathBuf, Kind)> {
-    let stored = is_plain(name).then(|| store.place(name));
-    let mut places = std::iter::once(PathBuf::from(name)).chain(stored);
-    places.find_map(|directory| {
-        let kinds = [(PLAN, Kind::Plan), (AB, Kind::Ab)];
-        let found = kinds.into_iter().find(|(file, _)| directory.join(file).is_file());
-        found.map(|(_, kind)| (directory, kind))
-    })
+    let directory = store.place_of(Path::new(name))?;
+    let kinds = [(PLAN, Kind::Plan), (AB, Kind::Ab)];
+    let found = kinds.into_iter().find(|(file, _)| directory.join(file).is_file());
+    found.map(|(_, kind)| (directory, kind))
 }
 
 fn plans(directories: &[PathBuf], pages: &mut RunPages) -> Result<Page> {

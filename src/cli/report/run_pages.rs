@@ -1,16 +1,13 @@
 //! The pages of single runs beside the page of the matrix that they are in.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::page_of;
 use crate::{
     cli::{gates::RunGates, output},
-    draft,
+    draft::DraftDirectory,
     plain::plain_path,
     report::{html, plan_sheet::FoundRun, time_range::TimeRange},
     run::Run,
@@ -23,6 +20,8 @@ const PAGES: u32 = 100;
 /// The pages of single runs beside that of their matrix.
 pub(super) struct RunPages {
     directory: PathBuf,
+    /// The same, held open once a page is written.
+    open: Option<DraftDirectory>,
     most: u32,
     written: u32,
     /// Runs without a page of their own, for there are enough.
@@ -38,6 +37,7 @@ impl RunPages {
     pub(super) fn beside(file: &Path, most: Option<u32>) -> Self {
         Self {
             directory: file.with_extension("pages"),
+            open: None,
             most: most.unwrap_or(PAGES),
             written: 0,
             left_out: 0,
@@ -87,10 +87,14 @@ impl RunPages {
         let cell = path.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{}{cell}.html", self.prefix);
         let shown = || format!("cannot write into {}", self.directory.display());
-        fs::create_dir_all(&self.directory).with_context(shown)?;
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => DraftDirectory::at(&self.directory).with_context(shown)?,
+        };
+        let open = self.open.insert(open);
         let page = page_of(vec![run.clone()], TimeRange::ALL);
         let text = html::render(&page).context("cannot write the data of the page")?;
-        draft::replace(&self.directory.join(&name), text.as_bytes()).with_context(shown)?;
+        open.replace(name.as_ref(), text.as_bytes()).with_context(shown)?;
         self.written += 1;
         let directory = self.directory.file_name().unwrap_or_default().to_string_lossy();
         Ok(Some(format!("{}/{}", in_link(&directory), in_link(&name))))
