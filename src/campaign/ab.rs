@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     ab_plan::{AbRequest, BlockPlan, TRIAL_NS, divide, fixed},
     blocks::{Block, Blocks, trial},
+    child_result::new_id,
     child_run::ChildOrder,
     commands::{self, Commands, UserCommand},
     judge::{add_caveats, judge, note},
@@ -24,8 +25,8 @@ use crate::{
         order::{AbSide, Quad, quads},
     },
     run::{
-        AB, AB_LOCK, AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict,
-        BandDifference, RunDirectory, SideName, Validity,
+        AB, AB_LOCK, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, BandDifference, RunDirectory,
+        SideName, Validity,
     },
     sys::signals::Quit,
 };
@@ -77,7 +78,19 @@ pub(crate) struct Ab<'a> {
 /// A block or a command of the user failed, or the record cannot be written. What was measured
 /// by then is kept, and what the commands changed is put back.
 pub(crate) fn run(request: AbRequest, quit: Quit, view: &mut Ab<'_>) -> Result<AbRecord> {
-    let directory = RunDirectory::make(&request.directory)?;
+    run_in(RunDirectory::make_private(&request.directory)?, request, quit, view)
+}
+
+/// The same in a directory that was made for it.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_in(
+    directory: RunDirectory,
+    request: AbRequest,
+    quit: Quit,
+    view: &mut Ab<'_>,
+) -> Result<AbRecord> {
     let discarded = directory.clone();
     let mut campaign = Campaign::new(request, directory, quit).inspect_err(|_| {
         discarded.discard();
@@ -102,6 +115,8 @@ enum End {
 struct Campaign {
     request: AbRequest,
     directory: RunDirectory,
+    /// Where the blocks go.
+    below: RunDirectory,
     blocks: Blocks,
     commands: Commands,
     watch: ChildWaiter,
@@ -119,19 +134,20 @@ impl Campaign {
     fn new(request: AbRequest, directory: RunDirectory, quit: Quit) -> Result<Self> {
         let cannot = || format!("cannot write into {}", request.directory.display());
         let lock = locked(&directory, &request.directory, AB_LOCK)?;
-        directory.subdirectory(BLOCKS).with_context(cannot)?;
+        let below = directory.subdirectory(BLOCKS).with_context(cannot)?;
         let limit = Duration::from_nanos(u64::try_from(request.budget_ns).unwrap_or(0));
         let campaign = Self {
             blocks: Blocks::new(&directory).with_context(cannot)?,
             commands: Commands::new(&directory, commands::LOG, limit).with_context(cannot)?,
             watch: ChildWaiter::new(quit).context("cannot set a signal handler")?,
             start: Instant::now(),
-            record: planned(&request),
+            record: request.planned(),
             measured: Vec::new(),
             is_changed: false,
             _lock: lock,
             request,
             directory,
+            below,
         };
         campaign.write()?;
         Ok(campaign)
@@ -219,26 +235,28 @@ impl Campaign {
         if let Some(end) = self.prepare(side, &name)? {
             return Ok(Err(end));
         }
+        let path = self.request.directory.join(BLOCKS).join(&name);
+        let directory = self.below.subdirectory(&name);
+        let directory = directory.with_context(|| format!("cannot make {}", path.display()))?;
         let order = ChildOrder {
             words: &self.request.side(side).words,
             length_ns: Some(length_ns),
-            path: &self.path(&name),
+            id: &new_id()?,
+            directory: &directory,
+            path: &path,
             name: &format!("{}-{name}", self.record.name),
             store: &self.request.store,
         };
         let (record, began) = (&self.record, self.start);
         let now = || AbProgress { record, elapsed: began.elapsed(), side, block: number };
         let mut show = || (view.show)(AbEvent::Goes(now()));
-        let block = self.blocks.measure(&order, &self.watch, (view.pace, &mut show))?;
-        let Some(mut block) = block else { return Ok(Err(End::Quit)) };
+        let block = self.blocks.measure(&order, &self.watch, (view.pace, &mut show));
+        directory.remove_if_empty();
+        let Some(mut block) = block? else { return Ok(Err(End::Quit)) };
         block.taken_ns = i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX);
         self.note_block(side, &name, number > 0, &block)?;
         let is_invalid = block.document.validity == Validity::Invalid;
         Ok(if is_invalid { Err(End::Invalid) } else { Ok(block) })
-    }
-
-    fn path(&self, block: &str) -> PathBuf {
-        self.request.directory.join(BLOCKS).join(block)
     }
 
     /// Runs the prepare command of a side, where it has one.
@@ -278,7 +296,7 @@ impl Campaign {
     fn note_causes(&mut self, causes: CausesBetween<'_>) {
         let of = |side: SideName| -> Vec<PathBuf> {
             let own = self.record.blocks.iter().filter(|own| own.compared && own.side == side);
-            own.map(|own| self.request.directory.join(&own.path)).collect()
+            own.map(|own| self.directory.path().join(&own.path)).collect()
         };
         self.record.causes = causes(&of(SideName::A), &of(SideName::B));
     }
@@ -357,34 +375,5 @@ const fn name_of(side: AbSide) -> SideName {
     match side {
         AbSide::A => SideName::A,
         AbSide::B => SideName::B,
-    }
-}
-
-fn planned(request: &AbRequest) -> AbRecord {
-    AbRecord {
-        schema_version: AB_SCHEMA_VERSION,
-        id: request.id.clone(),
-        name: request.name.clone(),
-        argv: request.argv.clone(),
-        status: AbStatus::Running,
-        started_at: jiff::Timestamp::now().to_string(),
-        ended_at: None,
-        verdict: AbVerdict::Inconclusive,
-        judged: request.figures.iter().map(ToString::to_string).collect(),
-        figures: Vec::new(),
-        floor: None,
-        causes: None,
-        looks: Vec::new(),
-        seed: request.seed,
-        a: request.a.record.clone(),
-        b: request.b.record.clone(),
-        undo: request.undo.clone(),
-        budget_ns: u64::try_from(request.budget_ns).unwrap_or(0),
-        block_ns: None,
-        pair_ns: None,
-        blocks: Vec::new(),
-        commands: Vec::new(),
-        caveats: Vec::new(),
-        error: None,
     }
 }

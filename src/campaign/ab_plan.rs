@@ -11,7 +11,10 @@ use crate::{
         figure::ComparedFigure,
         looks::{FEWEST_PAIRS, LookPlan},
     },
-    run::{AbSideRecord, SideName, summary::ENOUGH_BEYOND},
+    run::{
+        AB_SCHEMA_VERSION, AbRecord, AbSideRecord, AbStatus, AbVerdict, SideName,
+        summary::ENOUGH_BEYOND,
+    },
     units::span,
 };
 
@@ -83,6 +86,36 @@ impl AbRequest {
         match side {
             SideName::A => &self.a,
             SideName::B => &self.b,
+        }
+    }
+
+    /// The record that it begins with.
+    pub(super) fn planned(&self) -> AbRecord {
+        AbRecord {
+            schema_version: AB_SCHEMA_VERSION,
+            id: self.id.clone(),
+            name: self.name.clone(),
+            argv: self.argv.clone(),
+            status: AbStatus::Running,
+            started_at: jiff::Timestamp::now().to_string(),
+            ended_at: None,
+            verdict: AbVerdict::Inconclusive,
+            judged: self.figures.iter().map(ToString::to_string).collect(),
+            figures: Vec::new(),
+            floor: None,
+            causes: None,
+            looks: Vec::new(),
+            seed: self.seed,
+            a: self.a.record.clone(),
+            b: self.b.record.clone(),
+            undo: self.undo.clone(),
+            budget_ns: u64::try_from(self.budget_ns).unwrap_or(0),
+            block_ns: None,
+            pair_ns: None,
+            blocks: Vec::new(),
+            commands: Vec::new(),
+            caveats: Vec::new(),
+            error: None,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -10,13 +9,15 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     ab_plan::Trial,
+    child_result::taken,
     child_run::{ChildOrder, ChildRuns},
     process::ChildWaiter,
 };
 use crate::{
     analysis::ab::measured::MeasuredBlock,
     run::{
-        Document, Run, RunDirectory, Status, counts::SeriesCounts, hlog, per_period::per_period,
+        Document, Run, RunDirectory, Status, counts::SeriesCounts, hlog, names,
+        per_period::per_period,
     },
 };
 
@@ -60,7 +61,8 @@ impl Blocks {
         if !self.runs.measure(order, watch, show)? {
             return Ok(None);
         }
-        let (document, measured) = read(order.path)?;
+        let (document, measured) = read(order.directory, Some(order.id), order.words)
+            .with_context(|| order.path.display().to_string())?;
         if document.status != Status::Complete {
             // Somebody else ended it. Ctrl-C comes here too where it arrived just now.
             if watch.is_quit() {
@@ -77,9 +79,16 @@ impl Blocks {
 /// with a schedule per scheduled period, so that a stall counts as often as it should.
 ///
 /// # Errors
-/// The file that is damaged, and how.
-pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
-    let run = Run::open(path)?;
+/// It is not the run that was asked for; or the file that is damaged, and how.
+pub(super) fn read(
+    directory: &RunDirectory,
+    id: Option<&str>,
+    words: &[String],
+) -> Result<(Document, MeasuredBlock)> {
+    measured(taken(directory, id, words)?)
+}
+
+fn measured(run: Run) -> Result<(Document, MeasuredBlock)> {
     let all = &run.document.series;
     let mut by_series = SeriesCounts::new(all.len());
     run.intervals(|number, _, interval| {
@@ -87,9 +96,9 @@ pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
             by_series.add(number, &interval);
         }
     })
-    .with_context(|| format!("{}: series.hlog", path.display()))?;
+    .context(names::SERIES)?;
     if let Some(refusal) = by_series.refusal() {
-        bail!("{}: series.hlog: {refusal}", path.display());
+        bail!("{}: {refusal}", names::SERIES);
     }
     let mut block = MeasuredBlock { counts: hlog::empty(), max_ns: 0, periods: 0, missed: 0 };
     for (number, series) in all.iter().enumerate().filter(|(_, series)| !series.is_part()) {
@@ -98,8 +107,7 @@ pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
             Some(period_ns) => per_period(&own, max_ns, period_ns),
             None => own,
         };
-        let added = block.counts.add(&own);
-        added.with_context(|| format!("{}: too many samples", path.display()))?;
+        block.counts.add(&own).context("too many samples")?;
         block.max_ns = block.max_ns.max(max_ns);
         if let Some(missed) = series.missed {
             block.missed = block.missed.saturating_add(missed);
@@ -123,11 +131,13 @@ pub(super) fn trial(block: &Block) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn fixture(name: &str) -> (Document, MeasuredBlock) {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
-        read(&fixtures.join(name)).unwrap()
+        measured(Run::open(&fixtures.join(name)).unwrap()).unwrap()
     }
 
     #[test]

@@ -33,7 +33,11 @@ pub(super) struct ChildOrder<'a> {
     pub words: &'a [String],
     /// How long it measures, ns; absent where the options say it.
     pub length_ns: Option<i64>,
-    /// Its run directory.
+    /// Its id.
+    pub id: &'a str,
+    /// Its run directory, new and empty, which the child is given open.
+    pub directory: &'a RunDirectory,
+    /// Where that is.
     pub path: &'a Path,
     /// Its name.
     pub name: &'a str,
@@ -60,6 +64,7 @@ impl ChildRuns {
         let from = self.log.metadata().map_or(0, |about| about.len());
         let mut command = self.command(order).context("cannot write the log of the runs")?;
         let mut run = command.spawn().context("cannot start this program again")?;
+        drop(command);
         let ended = watch.wait(&mut run, AtQuit::Ask, None, show);
         let ended = ended.with_context(|| format!("cannot wait for {}", order.name))?;
         if ended.was_asked {
@@ -81,6 +86,11 @@ impl ChildRuns {
             command.arg(format!("--duration={}ms", length_ns / 1_000_000));
         }
         command.arg("--output").arg(order.path).arg(format!("--name={}", order.name));
+        // Whatever has that path by then: the directory that was made for it is the one it gets.
+        let directory = vec![order.directory.descriptor()?];
+        let number = child::numbers(&directory).first().copied().unwrap_or_default();
+        command.arg(format!("--part-of={number}:{}", order.id));
+        child::hand_over(&mut command, directory);
         command.arg("--store").arg(order.store).arg("--quiet");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log.try_clone()?);
         // Ctrl-C goes to this process's group; the run gets one signal, from here.

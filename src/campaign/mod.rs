@@ -14,15 +14,19 @@
 mod ab;
 mod ab_plan;
 mod blocks;
+mod child_result;
 mod child_run;
 mod commands;
 mod judge;
 mod lock;
+mod plan_request;
 mod plan_run;
 mod process;
 mod settings;
 
 pub(crate) use ab::{Ab, AbEvent, AbProgress, run};
 pub(crate) use ab_plan::{AbRequest, SideRequest};
-pub(crate) use plan_run::{PlanProgress, PlanRequest, PlanView, run_plan};
+pub(crate) use child_result::{cell_run, new_id};
+pub(crate) use plan_request::{PlanProgress, PlanRequest, PlanSource, PlanView};
+pub(crate) use plan_run::run_plan;
 pub(crate) use settings::{SettingsProgress, SettingsRequest, try_settings};

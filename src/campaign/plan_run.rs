@@ -10,15 +10,17 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
+    child_result::{cell_run, new_id},
     child_run::{ChildOrder, ChildRuns},
     commands::{Commands, UserCommand},
     lock::locked,
+    plan_request::{PlanProgress, PlanRequest, PlanSource, PlanView},
     process::ChildWaiter,
 };
 use crate::{
     run::{
-        CellStatus, Document, PLAN, PLAN_LOCK, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory,
-        Status, names,
+        CellStatus, Document, PLAN, PLAN_LOCK, PlanCell, PlanRecord, PlanStatus, RunDirectory,
+        Status,
     },
     sys::signals::Quit,
 };
@@ -36,40 +38,6 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(3_600);
 const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is to be measured.
-#[derive(Debug)]
-pub(crate) struct PlanRequest {
-    /// The record: a new one, or that of the sitting before.
-    pub record: PlanRecord,
-    /// The text of the plan, of a new one; absent where it is resumed.
-    pub text: Option<String>,
-    /// Where it goes.
-    pub directory: PathBuf,
-    /// Where other runs are.
-    pub store: PathBuf,
-}
-
-/// A plan that goes on.
-#[derive(Debug)]
-pub(crate) struct PlanProgress<'a> {
-    /// The record so far.
-    pub record: &'a PlanRecord,
-    /// Since the present cell or pause began.
-    pub within: Duration,
-    /// The cell that is measured; absent in a pause.
-    pub cell: Option<&'a PlanCell>,
-    /// Whether the cell has just ended.
-    pub has_ended: bool,
-}
-
-/// How somebody watches it.
-pub(crate) struct PlanView<'a> {
-    /// How often it is shown while a cell goes on; absent for never.
-    pub pace: Option<Duration>,
-    /// What is shown.
-    pub show: &'a mut dyn FnMut(&PlanProgress<'_>),
-}
-
 /// Why no further cell is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlanEnd {
@@ -78,7 +46,7 @@ enum PlanEnd {
     Quit,
 }
 
-/// Measures what is pending, and hands over the record, which is in the directory too.
+/// Measures what is pending, and hands over the record, with the directory that has it too.
 ///
 /// # Errors
 /// A command of the user failed, or the record cannot be written. What was measured by then is
@@ -87,16 +55,20 @@ pub(crate) fn run_plan(
     request: PlanRequest,
     quit: Quit,
     view: &mut PlanView<'_>,
-) -> Result<PlanRecord> {
+) -> Result<(PlanRecord, RunDirectory)> {
     let mut campaign = PlanCampaign::new(request, quit)?;
     let measured = campaign.measure(view);
     let undone = campaign.undo();
-    campaign.close(measured, undone)
+    let directory = campaign.directory.clone();
+    campaign.close(measured, undone).map(|record| (record, directory))
 }
 
 struct PlanCampaign {
     record: PlanRecord,
     directory: RunDirectory,
+    /// Where the cells go.
+    cells: RunDirectory,
+    /// Where it is, for people.
     place: PathBuf,
     store: PathBuf,
     runs: ChildRuns,
@@ -111,22 +83,23 @@ struct PlanCampaign {
 
 impl PlanCampaign {
     fn new(request: PlanRequest, quit: Quit) -> Result<Self> {
-        let PlanRequest { mut record, text, directory: place, store } = request;
+        let PlanRequest { mut record, source, directory: place, store } = request;
         let cannot = || format!("cannot write into {}", place.display());
-        let directory = match &text {
-            Some(_) => RunDirectory::make(&place)?,
-            None => RunDirectory::open_own(&place)
-                .with_context(|| format!("cannot open {}", place.display()))?,
+        let (directory, text) = match source {
+            PlanSource::New(text) => (RunDirectory::make_private(&place)?, Some(text)),
+            PlanSource::Resumed(directory) => (directory, None),
         };
         let lock = locked(&directory, &place, PLAN_LOCK)?;
-        if let Some(text) = text {
-            directory.subdirectory(CELLS).with_context(cannot)?;
+        let cells = if let Some(text) = text {
             directory.replace(COPY, text.as_bytes()).with_context(cannot)?;
+            directory.subdirectory(CELLS).with_context(cannot)?
         } else {
             // Another sitting may have gone on since it was read.
-            record = PlanRecord { budget_ns: record.budget_ns, ..PlanRecord::open(&place)? };
+            let now = PlanRecord::read_own(&directory, &place)?;
+            record = PlanRecord { budget_ns: record.budget_ns, ..now };
             record.sittings += 1;
-        }
+            directory.own_below(Path::new(CELLS)).with_context(cannot)?
+        };
         for cell in record.cells.iter_mut().filter(|cell| cell.status == CellStatus::Failed) {
             cell.status = CellStatus::Pending;
         }
@@ -145,6 +118,7 @@ impl PlanCampaign {
             _lock: lock,
             record,
             directory,
+            cells,
             place,
             store,
         };
@@ -179,11 +153,10 @@ impl PlanCampaign {
     /// Takes the run of a cell that was begun by a sitting which was killed, where it is whole.
     fn take_whole_run(&mut self, number: usize) -> Result<bool> {
         let Some(path) = self.cell(number)?.path.clone() else { return Ok(false) };
-        let path = self.place.join(path);
         let began = Instant::now();
-        while path.join(names::RUN).exists() {
-            // What is damaged is measured again; it stays where it is.
-            let Ok(run) = Run::open(&path) else { return Ok(false) };
+        loop {
+            // What is damaged or another run is measured again; it stays where it is.
+            let Ok(run) = cell_run(&self.directory, self.cell(number)?) else { return Ok(false) };
             match run.document.status {
                 Status::Complete | Status::StoppedOver => {
                     self.note(number, &run.document, None)?;
@@ -193,13 +166,12 @@ impl PlanCampaign {
                 Status::Running => ensure!(
                     began.elapsed() < PATIENCE,
                     "{} is still measured by another tardy; wait for its end",
-                    path.display()
+                    self.place.join(path).display()
                 ),
                 Status::Interrupted | Status::Crashed | Status::Imported => return Ok(false),
             }
             std::thread::sleep(LOOK);
         }
-        Ok(false)
     }
 
     /// Prepares and measures one cell; whether it came to its end before the user wanted all to
@@ -213,9 +185,13 @@ impl PlanCampaign {
         let cell = self.cell(number)?;
         let run_name = format!("{}-{name}", self.record.name);
         let path = self.place.join(CELLS).join(&name);
+        let directory = self.cells.subdirectory(&name);
+        let directory = directory.with_context(|| format!("cannot make {}", path.display()))?;
         let order = ChildOrder {
             words: &cell.words,
             length_ns: None,
+            id: cell.run_id.as_deref().unwrap_or_default(),
+            directory: &directory,
             path: &path,
             name: &run_name,
             store: &self.store,
@@ -230,7 +206,8 @@ impl PlanCampaign {
         };
         show();
         let measured = self.runs.measure(&order, &self.watch, (view.pace, &mut show));
-        if !self.note_outcome(number, measured, &path, began)? {
+        directory.remove_if_empty();
+        if !self.note_outcome(number, measured, began)? {
             return Ok(false);
         }
         (view.show)(&PlanProgress {
@@ -247,21 +224,23 @@ impl PlanCampaign {
         &mut self,
         number: usize,
         measured: Result<bool>,
-        path: &Path,
         began: Instant,
     ) -> Result<bool> {
-        match measured.map(|is_measured| (is_measured, Run::open(path))) {
-            Ok((false, _)) => return Ok(false),
-            Ok((true, Ok(run))) if has_ended(run.document.status) => {
+        let run = match measured {
+            Ok(false) => return Ok(false),
+            Ok(true) => cell_run(&self.directory, self.cell(number)?),
+            Err(error) => Err(error),
+        };
+        match run {
+            Ok(run) if has_ended(run.document.status) => {
                 let taken_ns = u64::try_from(began.elapsed().as_nanos()).ok();
                 self.note(number, &run.document, taken_ns)?;
             }
-            Ok((true, _)) if self.watch.is_quit() => return Ok(false),
-            Ok((true, Ok(run))) => {
+            Ok(_) if self.watch.is_quit() => return Ok(false),
+            Ok(run) => {
                 let how = run.document.status.as_str();
                 self.note_failure(number, format!("it was ended from outside: {how}"))?;
             }
-            Ok((true, Err(error))) => self.note_failure(number, error.to_string())?,
             Err(error) => self.note_failure(number, format!("{error:#}"))?,
         }
         Ok(true)
@@ -272,11 +251,9 @@ impl PlanCampaign {
         let stem = format!("{:04}", number + 1);
         let further = (2_u32..).map(|attempt| format!("{stem}-{attempt}"));
         let mut names = std::iter::once(stem.clone()).chain(further);
-        let cells = self.place.join(CELLS);
-        let is_free = |name: &String| std::fs::symlink_metadata(cells.join(name)).is_err();
-        let name = names.find(is_free).unwrap_or(stem);
+        let name = names.find(|name| !self.cells.holds(name)).unwrap_or(stem);
         let cell = self.record.cells.get_mut(number).context("the plan has no such cell")?;
-        cell.path = Some(format!("{CELLS}/{name}"));
+        (cell.path, cell.run_id) = (Some(format!("{CELLS}/{name}")), Some(new_id()?));
         self.write()?;
         Ok(name)
     }

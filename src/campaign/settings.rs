@@ -6,7 +6,7 @@
 //! judged.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -78,7 +78,7 @@ pub(crate) fn try_settings(
     quit: &Quit,
     view: &mut SettingsView<'_>,
 ) -> Result<SettingsRecord> {
-    let directory = RunDirectory::make(&request.directory)?;
+    let directory = RunDirectory::make_private(&request.directory)?;
     let SettingsRequest { mut record, sides, directory: place, store, budget } = request;
     let start = Instant::now();
     let of = sides.len();
@@ -101,14 +101,17 @@ pub(crate) fn try_settings(
                     let (name, number, elapsed) = (name.as_str(), number + 1, start.elapsed());
                     (view.1)(SettingsProgress { name, number, of, block, elapsed });
                 };
-                let found = measure(request, quit.clone(), (view.0, &mut show));
+                let found = directory
+                    .subdirectory(&name)
+                    .map_err(|error| format!("cannot make its directory: {error}"))
+                    .and_then(|own| measure(&own, request, quit.clone(), (view.0, &mut show)));
                 record.interrupted |= quit.seen().is_some();
                 found
             }
         };
         longest = longest.max(start.elapsed() - began);
         if let Some(own) = record.settings.get_mut(number) {
-            own.comparison = place.join(&name).exists().then(|| name.clone());
+            own.comparison = directory.holds(&name).then(|| name.clone());
             own.not_judged = found.as_ref().err().cloned();
         }
         compared.push(found.unwrap_or_default());
@@ -153,24 +156,25 @@ fn comparison(
 
 /// Measures one setting; what its pairs say, or why that is not judged.
 fn measure(
+    directory: &RunDirectory,
     request: AbRequest,
     quit: Quit,
     (pace, show): (Option<Duration>, &mut dyn FnMut(u32)),
 ) -> Result<Vec<(FigureComparison, ComparedFigureRow)>, String> {
-    let directory = request.directory.clone();
     let mut shown = |event: AbEvent<'_>| {
         if let AbEvent::Goes(progress) = event {
             show(progress.block);
         }
     };
     let mut view = Ab { pace, show: &mut shown, causes: &|_, _| None };
-    let record = ab::run(request, quit, &mut view).map_err(|error| format!("{error:#}"))?;
+    let record = ab::run_in(directory.clone(), request, quit, &mut view);
+    let record = record.map_err(|error| format!("{error:#}"))?;
     match record.status {
         AbStatus::Complete => {}
         AbStatus::Invalid => return Err(invalid(&record)),
         _ => return Err("it was ended before its last block".into()),
     }
-    figures(&record, &directory).map_err(|error| format!("{error:#}"))
+    figures(&record, directory).map_err(|error| format!("{error:#}"))
 }
 
 /// What made a block invalid.
@@ -182,10 +186,13 @@ fn invalid(record: &AbRecord) -> String {
 
 fn figures(
     record: &AbRecord,
-    directory: &std::path::Path,
+    directory: &RunDirectory,
 ) -> Result<Vec<(FigureComparison, ComparedFigureRow)>> {
     let own = record.blocks.iter().filter(|block| block.compared);
-    let read = own.map(|block| Ok(blocks::read(&directory.join(&block.path))?.1));
+    let read = own.map(|block| {
+        let below = directory.own_below(Path::new(&block.path))?;
+        Ok(blocks::read(&below, None, &[])?.1)
+    });
     compare_pairs(&read.collect::<Result<Vec<_>>>()?, record.seed)
 }
 

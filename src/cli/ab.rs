@@ -16,7 +16,7 @@ use super::{
     output,
     run::probe_name,
     runs::new_id,
-    setup::{SetupFlags, recover_first},
+    setup::{SetupFlags, recover_first, recover_last},
     timer::TimerFlags,
     trace::TraceFlags,
 };
@@ -141,13 +141,14 @@ pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exi
     let mut show = |event: AbEvent<'_>| view.show(&event);
     let record = campaign::run(request, quit, &mut Ab { pace, show: &mut show, causes: &causes });
     view.clear();
+    let left = recover_last();
     let record = record?;
     match (json, quiet) {
         (true, _) => output::put_json(&record)?,
         (false, true) => output::put(&text::verdict(&record, output::width()))?,
         (false, false) => output::put(&text::show(&record, &place, output::width()))?,
     }
-    Ok(exit_of(&record))
+    Ok(left.worst(exit_of(&record)))
 }
 
 /// Which causes differ between blocks; nothing where that is not known of all.

@@ -2,8 +2,6 @@
 
 mod measure;
 
-use std::path::Path;
-
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -14,9 +12,8 @@ use measure::MeasureFlags;
 
 use crate::{
     check::{CheckedMachine, Finding, FindingStatus, Severity, check},
-    draft,
-    plain::plain_path,
     report::{suite::FINDINGS, terminal::fold},
+    run::RunDirectory,
     session,
     store::Store,
     sys::{cpus::Cpus, root::Root},
@@ -105,14 +102,13 @@ pub(super) fn findings() -> Vec<Finding> {
 
 /// Keeps findings in a directory of many runs, as `tardy check --json` prints them; those of an
 /// earlier sitting stay.
-pub(super) fn keep(findings: &[Finding], directory: &Path) -> Result<()> {
-    let file = directory.join(FINDINGS);
-    if file.exists() {
+pub(super) fn keep(findings: &[Finding], directory: &RunDirectory) -> Result<()> {
+    if directory.holds(FINDINGS) {
         return Ok(());
     }
     let text = serde_json::to_string_pretty(&json!({ "findings": findings }))? + "\n";
-    draft::replace(&file, text.as_bytes())
-        .with_context(|| format!("cannot write {}", plain_path(&file)))
+    let written = directory.replace(FINDINGS, text.as_bytes());
+    written.with_context(|| format!("cannot write {FINDINGS}"))
 }
 
 /// The heading of each severity, and its style.

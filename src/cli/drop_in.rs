@@ -10,7 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::{Cli, Exit, Verb, output, report, run};
+use super::{Cli, Exit, Verb, output, report, run, setup::exit_of_setup};
 use crate::{
     exchange::export::{
         CountedRun,
@@ -178,7 +178,7 @@ pub(super) fn cyclictest(
         output::notice(caveats.trim_end());
     }
     // As cyclictest, which says by its output alone whether it broke off.
-    Ok(Exit::Done)
+    Ok(exit_of_setup(&document))
 }
 
 /// What the parser of `tardy run` says, without the word and the hint that it puts around.

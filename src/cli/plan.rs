@@ -3,7 +3,10 @@
 mod progress;
 mod record;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Command, FromArgMatches as _};
@@ -16,20 +19,20 @@ use super::{
     output,
     run::RunFlags,
     runs::new_id,
-    setup::recover_first,
+    setup::{recover_first, recover_last},
 };
 use crate::{
-    campaign::{PlanProgress, PlanRequest, PlanView, run_plan},
+    campaign::{PlanProgress, PlanRequest, PlanSource, PlanView, cell_run, run_plan},
     plain::plain_path,
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
-    run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run},
-    store::{Store, is_plain},
+    run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory},
+    store::{Store, beside, is_plain, typed},
     sys::signals::Quit,
     units::Nanos,
 };
 use progress::PlanStatusView;
-use record::record;
+use record::{commands_of, record};
 
 /// More cells are refused: the record is written anew after each.
 const MOST_CELLS: usize = 10_000;
@@ -88,7 +91,7 @@ pub(super) fn plan(flags: &PlanFlags, store: &Store, argv: Vec<String>) -> Resul
         Ok(PlanText { text: Plan::text(file)?, name: plain_path(file) })
     };
     let text = flags.file.as_ref().map(own).transpose()?;
-    flags.measuring.measure(text, (store, "plan"), argv, |_| Ok(()))
+    flags.measuring.measure(text, (store, "plan"), argv, |_, _| Ok(()))
 }
 
 /// A plan as text, and what errors call it.
@@ -129,13 +132,13 @@ pub(super) fn gates_of(record: &PlanRecord) -> GateFlags {
 
 impl MeasuringFlags {
     /// Measures the plan of this text, or goes on with the one that is named; `then` is called with
-    /// the place of what was measured before the result is printed.
+    /// the directory of what was measured, and where that is, before the result is printed.
     pub(super) fn measure(
         &self,
         text: Option<PlanText>,
         (store, verb): (&Store, &str),
         argv: Vec<String>,
-        then: impl FnOnce(&Path) -> Result<()>,
+        then: impl FnOnce(&RunDirectory, &Path) -> Result<()>,
     ) -> Result<Exit> {
         let gates = self.gates.find(store)?;
         let request = self.request(text, (store, verb), argv, &gates)?;
@@ -149,16 +152,20 @@ impl MeasuringFlags {
         recover_first(self.quiet);
         if !self.quiet {
             output::notice(&format!("{}.", text::outlook(&request.record)));
+            if self.is_resumed() {
+                commands_of(&request.record).iter().for_each(|what| output::notice(what));
+            }
         }
         let place = request.directory.clone();
-        let shown = place.display().to_string();
+        let shown = typed(&place).display().to_string();
         let quit = Quit::listen().context("cannot set a signal handler")?;
         let mut view = PlanStatusView::new(self.quiet);
         let pace = view.pace();
         let mut show = |progress: &PlanProgress<'_>| view.show(progress);
         let record = run_plan(request, quit, &mut PlanView { pace, show: &mut show });
         view.clear();
-        let record = record.with_context(|| {
+        let left = recover_last();
+        let (record, directory) = record.with_context(|| {
             format!("what was measured is kept; go on with `tardy {verb} --resume {shown}`")
         })?;
         let is_whole =
@@ -166,8 +173,8 @@ impl MeasuringFlags {
         if !is_whole && !self.quiet {
             output::notice(&format!("To go on: tardy {verb} --resume {shown}"));
         }
-        then(&place)?;
-        self.result(&record, &place, &shown, &gates)
+        then(&directory, &place)?;
+        Ok(left.worst(self.result(&record, &directory, &shown, &gates)?))
     }
 
     /// Whether nothing is measured.
@@ -217,20 +224,28 @@ impl MeasuringFlags {
         let mut record = record(&plan, &lengths, plan.seed.map_or_else(random_seed, Ok)?);
         (record.id, record.name, record.argv) = (id, name, argv);
         self.set_budget(&mut record);
-        Ok(PlanRequest { record, text: Some(text), directory, store: store.root().to_owned() })
+        let (source, store) = (PlanSource::New(text), store.root().to_owned());
+        Ok(PlanRequest { record, source, directory, store })
     }
 
     fn resumed(&self, store: &Store) -> Result<PlanRequest> {
         let asked = self.resume.clone().unwrap_or_default();
-        let named = asked.to_str().filter(|name| is_plain(name)).map(|name| store.place(name));
-        let named = named.filter(|place| !asked.join(PLAN).exists() && place.join(PLAN).exists());
-        let directory = named.unwrap_or(asked);
-        let mut record = PlanRecord::open(&directory).context("--resume")?;
+        let directory = store.place_of(&asked).context("--resume: name a plan")?;
+        let held = RunDirectory::open_private(&directory).map_err(|error| {
+            let what = match error.kind() {
+                ErrorKind::NotFound => "no plan was measured there",
+                _ => "it is not gone on with",
+            };
+            let (shown, hint) = (plain_path(&directory), beside(&asked).unwrap_or_default());
+            anyhow::anyhow!("--resume {shown}: {what}: {error}{hint}")
+        })?;
+        let mut record = PlanRecord::read_own(&held, &directory).context("--resume")?;
         for cell in record.cells.iter_mut().filter(|cell| cell.status == CellStatus::Failed) {
             cell.status = CellStatus::Pending;
         }
         self.set_budget(&mut record);
-        Ok(PlanRequest { record, text: None, directory, store: store.root().to_owned() })
+        let (source, store) = (PlanSource::Resumed(held), store.root().to_owned());
+        Ok(PlanRequest { record, source, directory, store })
     }
 
     fn set_budget(&self, record: &mut PlanRecord) {
@@ -250,7 +265,7 @@ impl MeasuringFlags {
             || format!("{}-{id}", named.copied().collect::<Vec<_>>().join("-")).replace(' ', "-");
         if let Some(directory) = &self.output {
             if directory.join(PLAN).exists() {
-                let shown = directory.display();
+                let shown = typed(directory).display().to_string();
                 let verb = words.first().copied().unwrap_or("plan");
                 bail!("{shown} holds a plan; go on with `tardy {verb} --resume {shown}`");
             }
@@ -265,7 +280,7 @@ impl MeasuringFlags {
     fn result(
         &self,
         record: &PlanRecord,
-        place: &Path,
+        directory: &RunDirectory,
         shown: &str,
         gates: &RunGates,
     ) -> Result<Exit> {
@@ -282,7 +297,7 @@ impl MeasuringFlags {
                 });
                 continue;
             };
-            let run = Run::open(&place.join(path))?;
+            let run = cell_run(directory, cell)?;
             let results = gates.of_run(&run.document).decide_limits(&run)?;
             exit = exit.worst(gates::exit(&run.document, results.as_deref()));
             let named = |result| CellGate { cell: path.clone(), result };

@@ -2,6 +2,7 @@
 
 mod length;
 mod making;
+mod part_of;
 mod planned;
 mod result;
 
@@ -13,7 +14,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use self::{length::LengthFlags, making::allowed_cpus, result::ResultFlags};
+use self::{length::LengthFlags, making::allowed_cpus, part_of::PartOf, result::ResultFlags};
 use super::{
     Exit,
     attach::AttachFlags,
@@ -30,7 +31,7 @@ use super::{
     output,
     progress::{RunStatus, signal_name},
     runs::new_id,
-    setup::{SetupFlags, name_holder, recover_first},
+    setup::{SetupFlags, exit_of_setup, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
 };
@@ -113,6 +114,9 @@ struct RecordFlags {
     /// `tardy rm` removes runs.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Descriptor of its directory and id, of a run that a plan or a comparison starts
+    #[arg(long, value_name = "FD:ID", hide = true, requires = "output")]
+    part_of: Option<PartOf>,
     /// Also print how often each CPU was interrupted, and by what
     #[arg(long, conflicts_with = "quiet")]
     interrupts: bool,
@@ -162,7 +166,8 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let decided = found.as_ref().ok().and_then(Option::as_deref);
     // What was measured is shown also where a gate names a series that did not come.
     asked.put(&document, (&held, &directory.display().to_string()), decided)?;
-    Ok(gates::exit(&document, found?.as_deref()))
+    let exit = exit_of_setup(&document);
+    Ok(exit.worst(gates::exit(&document, found?.as_deref())))
 }
 
 /// Measures and records, and prints no result.
@@ -260,7 +265,10 @@ impl RunFlags {
         let slack_ns = u64::try_from(self.setup.timer_slack.0).unwrap_or(1).max(1);
         let terms =
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
-        let id = new_id()?;
+        let (held, id) = match &self.record.part_of {
+            Some(part) => (Some(part.directory()?), part.id.clone()),
+            None => (None, new_id()?),
+        };
         let length = self.length.of(probe, self.attach.has_command());
         let deadline = self.deadline.deadline.filter(|_| probe.rhythm == Rhythm::Interrupts);
         let peak_over_ns = deadline.map(|time| time.0);
@@ -291,9 +299,10 @@ impl RunFlags {
             real_time_refused: refused,
             left: Recovered::Nothing,
             directory,
+            held,
             name,
             id,
-            argv,
+            argv: part_of::without(argv),
         })
     }
 

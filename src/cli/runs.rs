@@ -1,8 +1,10 @@
 //! `tardy show`: the tables of one run.
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use serde::Serialize;
+
+pub(super) use crate::campaign::new_id;
 
 use super::{
     Exit,
@@ -140,13 +142,4 @@ impl<'a> ShownRun<'a> {
     ) -> Self {
         Self { record, intervals: None, tail: None, how_long: None, deadlines, gates }
     }
-}
-
-/// Time in ms, and four random digits in case two runs start in the same millisecond.
-pub(super) fn new_id() -> Result<String> {
-    let mut random = [0_u8; 2];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .context("the kernel returned no random number")?;
-    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
-    Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
 }

@@ -3,8 +3,9 @@
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use super::output;
+use super::{Exit, output};
 use crate::{
+    run::{Document, NOT_PUT_BACK},
     setup::{
         Wish,
         arrange::SetupRequest,
@@ -171,7 +172,37 @@ pub(super) fn recover_first(quiet: bool) -> Recovered {
         let what = put_back.join("; ");
         output::notice(&format!("Put back what a killed tardy had changed: {what}."));
     }
+    tell_left(&recovered);
     recovered
+}
+
+/// After children that may have changed the machine: puts back what they could not, or says what
+/// stays changed, however quiet, which is an error.
+pub(super) fn recover_last() -> Exit {
+    let recovered = journal::recover(&JournalPath::usual(), &Root::default());
+    match recovered.is_ok_and(|recovered| tell_left(&recovered)) {
+        true => Exit::Failed,
+        false => Exit::Done,
+    }
+}
+
+/// Says what could not be put back; whether there is something.
+fn tell_left(recovered: &Recovered) -> bool {
+    let Recovered::Undone(Undone { failed, .. }) = recovered else { return false };
+    for what in failed {
+        output::notice(&format!("not put back: {what}; `tardy restore` tries again"));
+    }
+    !failed.is_empty()
+}
+
+/// The exit code of a run after which something of the machine stayed changed, which is said
+/// however quiet.
+pub(super) fn exit_of_setup(document: &Document) -> Exit {
+    let left = document.caveats.iter().filter(|caveat| caveat.code == NOT_PUT_BACK);
+    left.fold(Exit::Done, |_, caveat| {
+        output::notice(&format!("not put back: {} {}", caveat.text, caveat.remedy));
+        Exit::Failed
+    })
 }
 
 /// Adds to an error which tardy has changed the machine: for example, the CPUs behind the shield of

@@ -10,7 +10,7 @@ use super::{
     plan::{MeasuringFlags, PlanText},
     report,
 };
-use crate::{plain::plain_path, store::Store};
+use crate::{plain::plain_path, run::RunDirectory, store::Store};
 
 /// The page, in the directory of the plan.
 const INDEX: &str = "index.html";
@@ -72,22 +72,23 @@ pub(super) fn suite(flags: &SuiteFlags, store: &Store, argv: Vec<String>) -> Res
     }
     // Before the loads: what they leave behind is not the machine's.
     let findings = (!flags.measuring.is_check()).then(check::findings);
-    flags.measuring.measure(text, (store, "suite"), argv, |place| {
+    flags.measuring.measure(text, (store, "suite"), argv, |directory, place| {
         if let Some(findings) = &findings {
-            check::keep(findings, place)?;
+            check::keep(findings, directory)?;
         }
-        index(place, flags.measuring.is_quiet())
+        index(directory, place, flags.measuring.is_quiet())
     })
 }
 
-fn index(place: &Path, is_quiet: bool) -> Result<()> {
-    let page = place.join(INDEX);
-    report::plan_page(place, &page).with_context(|| {
+fn index(directory: &RunDirectory, place: &Path, is_quiet: bool) -> Result<()> {
+    // Whatever has its path by now.
+    let held = directory.path();
+    report::plan_page(&held, &held.join(INDEX)).with_context(|| {
         let shown = plain_path(place);
         format!("what was measured is kept in {shown}; its page could not be written")
     })?;
     if !is_quiet {
-        output::notice(&format!("wrote {}", plain_path(&page)));
+        output::notice(&format!("wrote {}", plain_path(&place.join(INDEX))));
     }
     Ok(())
 }

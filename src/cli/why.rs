@@ -1,5 +1,6 @@
 //! `tardy why`: what made the wake-ups of a run late.
 
+mod blocks;
 mod fix;
 
 use anyhow::{Result, ensure};
@@ -126,14 +127,7 @@ pub(super) fn why(flags: &WhyFlags, store: &Store, argv: Vec<String>) -> Result<
     }
     let (mut why, document) = why::document(&run)?;
     if let Some(number) = flags.fix.fix {
-        return fix::run(
-            &flags.fix,
-            number,
-            flags.format.is_json(),
-            (&why, &document),
-            store,
-            argv,
-        );
+        return fix::run(&flags.fix, number, flags.format.is_json(), (&why, &run), store, argv);
     }
     let kept = why.peaks.len();
     why.peaks.retain(|peak| filter.takes(peak, &document));

@@ -69,6 +69,41 @@ impl LoadSpec {
         })
     }
 
+    /// As it would be typed after `--load`, of parameters that some version wrote: those that are
+    /// absent have their defaults.
+    ///
+    /// # Errors
+    /// No such load, or a parameter that it has not.
+    pub fn typed(&self) -> Result<String, LoadError> {
+        let load = find(&self.name)?;
+        let mut pairs = Vec::new();
+        for (key, value) in &self.parameters {
+            let parameter = load.parameter(key)?;
+            let text = match (parameter.kind, value) {
+                (ParameterKind::Time { .. }, Value::Number(ns)) => format!("{ns}ns"),
+                (_, Value::String(text)) if !text.contains(',') => text.clone(),
+                (_, Value::Number(number)) => number.to_string(),
+                _ => return Err(parameter.refuse(load, &value.to_string())),
+            };
+            pairs.push(format!("{key}={text}"));
+        }
+        let colon = if pairs.is_empty() { "" } else { ":" };
+        Ok(format!("{}{colon}{}", self.name, pairs.join(",")))
+    }
+
+    /// The first parameter that is a text other than its default: a path or a program, which is
+    /// opened or run as it is.
+    #[must_use]
+    pub fn chosen_text(&self) -> Option<(&'static str, &str)> {
+        let load = find(&self.name).ok()?;
+        let mut texts = load.parameters.iter().filter_map(|parameter| {
+            let ParameterKind::Text = parameter.kind else { return None };
+            Some((parameter, self.parameters.get(parameter.key)?.as_str()?))
+        });
+        let found = texts.find(|(parameter, text)| *text != parameter.default)?;
+        Some((found.0.key, found.1))
+    }
+
     /// Checks name, keys and values against the table.
     ///
     /// # Errors
@@ -259,6 +294,7 @@ pub(super) fn listed(words: impl Iterator<Item = &'static str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loads::command;
     use proptest::prelude::*;
 
     fn refused(text: &str) -> String {
@@ -282,6 +318,25 @@ mod tests {
         assert_eq!(spec.text("transport").unwrap(), "pipe");
         assert_eq!(spec.number("size").unwrap(), 4096);
         assert_eq!(LoadSpec::from_json(&spec.to_json().unwrap()).unwrap(), spec);
+    }
+
+    #[test]
+    fn what_was_kept_of_a_load_is_typed_again_and_only_its_own_texts_are_named() {
+        for text in ["hackbench:groups=8,size=4KiB", "burn", "idle", "memory:munmap", "compile"] {
+            let spec = LoadSpec::parse(text).unwrap();
+            assert_eq!(LoadSpec::parse(&spec.typed().unwrap()).unwrap(), spec, "{text}");
+            assert_eq!(spec.chosen_text(), None, "{text}");
+        }
+        let chosen = LoadSpec::parse("compile:compiler=/tmp/cc").unwrap();
+        assert_eq!(chosen.chosen_text(), Some(("compiler", "/tmp/cc")));
+        let mut odd = LoadSpec::parse("compile").unwrap();
+        odd.parameters.insert("dir".into(), "/tmp,compiler=/tmp/cc".into());
+        odd.typed().unwrap_err();
+        odd.parameters.insert("dir".into(), serde_json::json!(["/tmp"]));
+        odd.typed().unwrap_err();
+        odd.name = "nosuch".into();
+        odd.typed().unwrap_err();
+        assert_eq!(command::spec("a; b").unwrap().chosen_text(), Some(("command", "a; b")));
     }
 
     #[test]

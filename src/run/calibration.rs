@@ -53,7 +53,7 @@ impl Calibration {
     /// The calibration of the run in `path`; nothing where it has none, or cannot be read.
     #[must_use]
     pub fn read(path: &Path) -> Option<Self> {
-        let (run, _) = read_record::<CalibrationParts>(path).ok()?;
+        let run = read_record::<CalibrationParts>(path).ok()?.record;
         let CalibrationParts { id, name, probe, loads, trace, facts, .. } = run;
         let loads = loads.into_iter().map(|load| load.name).collect();
         let known = KnownCost { run: id, name, loads, cost: trace.cost? };

@@ -8,7 +8,10 @@ use std::{
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use super::files::{self, LONGEST_DAMAGE};
+use super::{
+    directory::RunDirectory,
+    files::{self, LONGEST_DAMAGE},
+};
 use crate::plain::cut;
 
 /// The record of a plan of 10,000 cells has a third of it.
@@ -25,6 +28,14 @@ pub enum CampaignRecordError {
         /// The file.
         path: PathBuf,
         /// What the system said.
+        source: io::Error,
+    },
+    /// Somebody else can have written what would be run.
+    #[error("{}: {source}", .shown.display())]
+    NotOwn {
+        /// The directory.
+        shown: PathBuf,
+        /// Who, and the remedy.
         source: io::Error,
     },
     /// Not what such a file holds.
@@ -59,11 +70,32 @@ pub(super) trait CampaignRecord: DeserializeOwned {
 
 /// Reads a record.
 pub(super) fn read<T: CampaignRecord>(path: PathBuf) -> Result<T, CampaignRecordError> {
-    let text = match files::read(&path, LARGEST) {
-        Ok(text) => text,
-        Err(source) => return Err(CampaignRecordError::Absent { what: T::WHAT, path, source }),
-    };
-    let record: T = match serde_json::from_slice(&text) {
+    match files::read(&path, LARGEST) {
+        Ok(text) => parse(&text, path),
+        Err(source) => Err(CampaignRecordError::Absent { what: T::WHAT, path, source }),
+    }
+}
+
+/// Reads the record of this name in a directory that is held open, to go on with it: the caller's
+/// own, which nobody else can write. `shown` is where that is.
+pub(super) fn read_own<T: CampaignRecord>(
+    directory: &RunDirectory,
+    name: &str,
+    shown: &Path,
+) -> Result<T, CampaignRecordError> {
+    let path = shown.join(name);
+    let text = directory.own_file(name).and_then(|file| files::read_whole(&file, LARGEST));
+    match text {
+        Ok(text) => parse(&text, path),
+        Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Err(CampaignRecordError::NotOwn { shown: shown.into(), source })
+        }
+        Err(source) => Err(CampaignRecordError::Absent { what: T::WHAT, path, source }),
+    }
+}
+
+fn parse<T: CampaignRecord>(text: &[u8], path: PathBuf) -> Result<T, CampaignRecordError> {
+    let record: T = match serde_json::from_slice(text) {
         Ok(record) => record,
         Err(error) => {
             let what = cut(&error.to_string(), LONGEST_DAMAGE);

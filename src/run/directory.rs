@@ -4,13 +4,15 @@
 //! is followed that somebody put there; and whatever takes the place of this directory, or of one
 //! above it, gets nothing.
 
+mod own;
+
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{DirBuilder, File},
     io,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::ffi::OsStrExt as _,
+        unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     },
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -18,15 +20,14 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fdatasync, fsync, mkdirat, openat,
         renameat, statat, unlinkat,
     },
     io::Errno,
-    process::geteuid,
 };
 use thiserror::Error;
 
-use super::files;
+use super::{author::Author, files};
 use crate::draft::Draft;
 
 /// Why a run directory could not be made.
@@ -100,11 +101,13 @@ impl RunDirectory {
         };
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new("."));
-        fs::create_dir_all(above).map_err(unwritable)?;
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(true).mode(own::SHARED_DIRECTORY.as_raw_mode()).create(above);
+        made.map_err(unwritable)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let above = openat(CWD, above, flags, Mode::empty());
         let above = above.map_err(|error| unwritable(error.into()))?;
-        let is_new = match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+        let is_new = match mkdirat(&above, name, own::SHARED_DIRECTORY) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(unwritable(error.into())),
@@ -130,21 +133,6 @@ impl RunDirectory {
         let is_named = matches!(path.components().next_back(), Some(Component::Normal(_)));
         let flags = if is_named { LISTED | OFlags::NOFOLLOW } else { LISTED };
         Ok(Self { open: Arc::new(openat(CWD, &path, flags, Mode::empty())?), made: None })
-    }
-
-    /// Opens one that is there to write into it; that of another user is refused where root would.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(crate) fn open_own(path: &Path) -> io::Result<Self> {
-        let open = Self::open(path)?;
-        match open.other_owner()? {
-            None => Ok(open),
-            Some(uid) => {
-                let refused = format!("it belongs to user {uid}");
-                Err(io::Error::new(io::ErrorKind::PermissionDenied, refused))
-            }
-        }
     }
 
     /// Its owner, where root would write and it is not root's own.
@@ -182,8 +170,13 @@ impl RunDirectory {
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // As of every file that is made: less what the umask takes.
-        Ok(openat(&*self.open, name.as_ref(), flags, Mode::from_raw_mode(0o666))?.into())
+        let is_private = self.is_private()?;
+        let mode = if is_private { own::PRIVATE_FILE } else { own::SHARED_FILE };
+        let file: File = openat(&*self.open, name.as_ref(), flags, mode)?.into();
+        if is_private {
+            own::keep_private(&file)?;
+        }
+        Ok(file)
     }
 
     /// A new directory in it.
@@ -192,9 +185,13 @@ impl RunDirectory {
     /// As [`RunDirectory::create`]; or another user has put his own in its place.
     pub fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref();
-        mkdirat(&*self.open, name, Mode::from_raw_mode(0o777))?;
+        self.made_below(name)?;
         let made = Some((Arc::clone(&self.open), name.to_owned()));
-        Ok(Self { made, ..self.entered(name)? })
+        let entered = self.entered(name)?;
+        if self.is_private()? {
+            fchmod(&*entered.open, own::PRIVATE_DIRECTORY)?;
+        }
+        Ok(Self { made, ..entered })
     }
 
     /// A directory that is there, for what is in it.
@@ -256,7 +253,11 @@ impl RunDirectory {
     /// # Errors
     /// What the disk says.
     pub(super) fn draft(&self, name: &str) -> io::Result<Draft> {
-        Draft::within(self.open.try_clone()?, OsStr::new(name))
+        let mut draft = Draft::within(self.open.try_clone()?, OsStr::new(name))?;
+        if self.is_private()? {
+            own::keep_private(draft.file())?;
+        }
+        Ok(draft)
     }
 
     /// Replaces a file by one that holds `bytes`, or makes it.
@@ -361,8 +362,7 @@ pub(super) fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
 /// The owner of a directory, where root is the maker and it is not root's: who owns it can replace
 /// all that is in it.
 fn other_owner(directory: &OwnedFd) -> io::Result<Option<u32>> {
-    let uid = fstat(directory)?.st_uid;
-    Ok((geteuid().is_root() && uid != 0).then_some(uid))
+    Ok(Author::of(directory)?.other_owner())
 }
 
 /// The names in a directory, and what each is.
@@ -400,12 +400,16 @@ fn empty(directory: &OwnedFd) {
 #[cfg(test)]
 mod tests {
     use std::{
+        fs,
         os::unix::fs::{chown, symlink},
         sync::atomic::{AtomicUsize, Ordering},
         thread,
     };
 
-    use rustix::fs::{RenameFlags, mknodat, renameat_with};
+    use rustix::{
+        fs::{RenameFlags, fstat, mknodat, renameat_with},
+        process::geteuid,
+    };
 
     use super::*;
 

@@ -58,7 +58,7 @@ impl RunHead {
         if let Some(head) = HeadParts::of(&text, path) {
             return Ok(head);
         }
-        let RunEntry { id, name, status, started_at, .. } = read_record(path)?.0;
+        let RunEntry { id, name, status, started_at, .. } = read_record(path)?.record;
         Ok(Self { path: path.into(), id, name, status, started_at })
     }
 
@@ -237,7 +237,7 @@ impl RunEntry {
     /// # Errors
     /// See [`OpenError`]. Damage in what a list does not show is not noticed.
     pub fn read(path: &Path) -> Result<Self, OpenError> {
-        let entry: Self = read_record(path)?.0;
+        let entry: Self = read_record(path)?.record;
         if entry.status == Status::Running {
             return Run::open(path).map(|run| Self::from(run).shortened());
         }

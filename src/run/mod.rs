@@ -6,6 +6,7 @@ pub const CYCLE: &str = "cycle";
 pub mod ab_record;
 mod appended;
 mod attach;
+pub mod author;
 mod blame_files;
 pub mod calibration;
 mod campaign_record;
@@ -75,6 +76,7 @@ pub use attach::{
     AttachRecord, AttachedBudget, AttachedCommand, AttachedLatency, AttachedOver, AttachedRow,
     AttachedTimes, AttachedWaits,
 };
+pub use author::{Author, Distrust};
 pub use blame_files::BlameFiles;
 pub use calibration::Calibration;
 pub use campaign_record::CampaignRecordError;
@@ -84,9 +86,10 @@ pub use caveat_kind::{
     AttachCaveat, AudioCaveat, BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation,
     EndBuffer, EndCount, FarEndReason, FrequencyChange, GovernorChange, HelperTime, ImportCaveat,
     Incident, LATE_PERIODICALLY, LEVEL_CHANGED, LabCaveat, LevelChange, LostMessages,
-    MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SERVER_LOST, SendRefusal, SeriesCount,
-    SeriesPeriod, ServerLossReason, SetupCaveat, ShieldCaveat, SteadinessCaveat, ThreadCaveat,
-    ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
+    MessageCaveat, MissedPeriods, NOT_PUT_BACK, OsError, ReceiveCaveat, SERVER_LOST, SendRefusal,
+    SeriesCount, SeriesPeriod, ServerLossReason, SetupCaveat, ShieldCaveat, SteadinessCaveat,
+    ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
+    UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
 pub use details_table::{CauseSum, LateDetails, RunDetails, SeriesDetails};

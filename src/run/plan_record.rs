@@ -10,6 +10,7 @@ use super::{
     ab_record::AbCommand,
     campaign_record::{self, CampaignRecord, CampaignRecordError},
     caveat::Validity,
+    directory::RunDirectory,
     document::Status,
 };
 
@@ -113,6 +114,10 @@ pub struct PlanCell {
     /// Its run directory, from that of the plan; null until it was begun. One that was begun again
     /// has another.
     pub path: Option<String>,
+    /// The id of its run; absent until it was begun, and in records of versions that did not keep
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// What came of it.
     pub status: CellStatus,
     /// The verdict on its run; null until it was measured.
@@ -161,6 +166,15 @@ impl PlanRecord {
         campaign_record::read(directory.join(PLAN))
     }
 
+    /// Reads the record in a directory that is held open, to go on with it; `shown` is where that
+    /// is.
+    ///
+    /// # Errors
+    /// As [`PlanRecord::open`]; or the caller is not the only one who can have written it.
+    pub fn read_own(directory: &RunDirectory, shown: &Path) -> Result<Self, CampaignRecordError> {
+        campaign_record::read_own(directory, PLAN, shown)
+    }
+
     /// Cells of this status.
     #[must_use]
     pub fn count(&self, status: CellStatus) -> usize {
@@ -206,6 +220,7 @@ pub(crate) mod tests {
             prepare: None,
             expected_ns: 2_000_000_000,
             path: Some(format!("cells/{row}")),
+            run_id: None,
             status,
             validity: None,
             run_status: None,

@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use tardy_hot::{ring::Sample, tally::Totals};
 
 use super::{
+    author::Author,
     caveat::{self, Caveat},
     caveat_kind::CaveatKind,
     counts::SeriesCounts,
@@ -23,7 +24,7 @@ use super::{
     peaks_file::{self, Damage, Peaks},
     probes::ProbeRecord,
     profile::{self, Profile},
-    record_file::{OpenError, read_record},
+    record_file::{OpenError, RecordFile, read_record},
     samples::{self, SampleReader},
     summary::{SeriesHead, summarize},
     tracks::from_csv,
@@ -49,13 +50,15 @@ pub struct Run {
     pub document: Document,
     /// What is moved in its log, where it is read without the time of its hypervisor.
     pub(super) moves: Option<Arc<HostMoves>>,
+    /// Who can have written its record; absent where it was not read from a file.
+    author: Option<Author>,
 }
 
 impl Run {
     /// That of this record in `path`, as it is there.
     #[must_use]
     pub const fn of(path: PathBuf, document: Document) -> Self {
-        Self { path, document, moves: None }
+        Self { path, document, moves: None, author: None }
     }
 
     /// Opens the run in `path`.
@@ -63,14 +66,15 @@ impl Run {
     /// # Errors
     /// See [`OpenError`]. A run that is damaged elsewhere opens, with a caveat.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let (mut document, mut alive) = read_record::<Document>(path)?;
-        if document.status == Status::Running && !alive {
+        let mut read = read_record::<Document>(path)?;
+        if read.record.status == Status::Running && !read.is_alive {
             // The maker may have put its last record in place since that one was opened.
-            (document, alive) = read_record(path)?;
+            read = read_record(path)?;
         }
+        let RecordFile { record: mut document, is_alive: alive, author } = read;
         // What one reader removed is not in the files.
         document.without_host = None;
-        let mut run = Self::of(path.into(), document);
+        let mut run = Self { author: Some(author), ..Self::of(path.into(), document) };
         if run.document.status != Status::Running {
             return Ok(run);
         }
@@ -80,6 +84,12 @@ impl Run {
             run.add_caveat(CaveatKind::Crashed.into());
         }
         Ok(run)
+    }
+
+    /// Who can have written its record; absent where it was not read from a file.
+    #[must_use]
+    pub const fn author(&self) -> Option<Author> {
+        self.author
     }
 
     /// Hands over every interval of every series with the number of its series, oldest first; also

@@ -9,6 +9,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 
 use super::{
+    author::Author,
     document::{Document, SCHEMA_VERSION},
     files::{self, LONGEST_DAMAGE},
     lock,
@@ -121,11 +122,23 @@ pub(super) fn rows(series: usize, messages: Option<&MessageRecord>) -> Vec<(usiz
     ]
 }
 
-/// Reads the `run.json` of the run in `path`, and whether its maker is alive.
-pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError> {
+/// A record, and what the open file says beside it.
+#[derive(Debug)]
+pub(super) struct RecordFile<T> {
+    /// What it holds.
+    pub record: T,
+    /// Whether its maker is alive.
+    pub is_alive: bool,
+    /// Who can have written it.
+    pub author: Author,
+}
+
+/// Reads the `run.json` of the run in `path`.
+pub(super) fn read_record<T: Record>(path: &Path) -> Result<RecordFile<T>, OpenError> {
     let unread = |source| OpenError::unread(path, source);
     let record = path.join(names::RUN);
     let file = files::open(&record).map_err(unread)?;
+    let author = Author::of(&file).map_err(unread)?;
     let text = files::read_whole(&file, LARGEST_RECORD).map_err(unread)?;
     let refused = |what| OpenError::Refused { path: record.clone(), what };
     refuse_intricate(&text).map_err(refused)?;
@@ -133,7 +146,7 @@ pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError
     if let Some((count, what)) = read.rows().into_iter().find(|(count, _)| *count > MOST_ROWS) {
         return Err(refused(format!("it has {count} {what}, and at most {MOST_ROWS} are read")));
     }
-    Ok((read, lock::is_held(&file).unwrap_or(false)))
+    Ok(RecordFile { record: read, is_alive: lock::is_held(&file).unwrap_or(false), author })
 }
 
 fn parse<T: Record>(text: &[u8], record: &Path) -> Result<T, OpenError> {
@@ -214,7 +227,7 @@ mod tests {
     fn more_rows_than_any_table_has_are_refused_by_name() {
         let directory = tempfile::tempdir().unwrap();
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/pingpong");
-        let (mut record, _) = read_record::<Document>(&fixture).unwrap();
+        let mut record = read_record::<Document>(&fixture).unwrap().record;
         let said = |record: &Document| {
             let text = serde_json::to_vec(record).unwrap();
             fs::write(directory.path().join(names::RUN), text).unwrap();

@@ -91,7 +91,20 @@ impl RunWriter {
     /// # Errors
     /// Something is there already, or it cannot be written; then nothing is left behind.
     pub fn create(path: &Path, document: &Document, keep_samples: bool) -> Result<Self, MakeError> {
-        let directory = RunDirectory::make(path)?;
+        Self::within(None, path, document, keep_samples)
+    }
+
+    /// The same in an empty directory that is held open, where there is one; `path` is where it is.
+    ///
+    /// # Errors
+    /// It cannot be written; then nothing is left behind.
+    pub fn within(
+        held: Option<RunDirectory>,
+        path: &Path,
+        document: &Document,
+        keep_samples: bool,
+    ) -> Result<Self, MakeError> {
+        let directory = held.map_or_else(|| RunDirectory::make(path), Ok)?;
         Self::fill(directory.clone(), document, keep_samples).map_err(|source| {
             directory.discard();
             MakeError::Unwritable { path: path.into(), source }

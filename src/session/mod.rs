@@ -112,7 +112,7 @@ impl Session {
         let profiler = profiling::load(plan.profile_hz)?;
         let trace = evidence.trace.record.clone();
         let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
-        let maker = RunWriter::create(&plan.directory, &document, plan.raw)?;
+        let maker = RunWriter::within(plan.held.take(), &plan.directory, &document, plan.raw)?;
         let directory = maker.directory().clone();
         Self::arm_within(plan, maker, document, evidence, traced)
             .map(|armed| Self { profiler, ..armed })

@@ -6,7 +6,7 @@ use super::trace_wish::TraceWish;
 use crate::{
     loads::LoadSpec,
     probes::Probe,
-    run::{Calibration, CaveatKind, OsError, Run},
+    run::{Calibration, CaveatKind, OsError, Run, RunDirectory},
     setup::{Wish, arrange::SetupRequest, journal::Recovered},
     sys::{cpus::Cpus, ftrace::ForeignTrace, sched::Policy},
 };
@@ -94,6 +94,8 @@ pub(crate) struct RunPlan {
     pub left: Recovered,
     /// The run directory.
     pub directory: PathBuf,
+    /// The same, where whoever started this process has made it.
+    pub held: Option<RunDirectory>,
     /// Its name; the id where the user gave none.
     pub name: Option<String>,
     /// Its id.

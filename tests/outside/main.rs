@@ -88,6 +88,7 @@ mod schema;
 mod settings;
 mod stalls;
 mod strace;
+mod strangers;
 mod stream;
 mod stream_peaks;
 mod support;

@@ -20,9 +20,9 @@ use crate::{
         output,
         progress::StatusLine,
         runs::new_id,
-        setup::recover_first,
+        setup::{recover_first, recover_last},
     },
-    draft,
+    draft::DraftDirectory,
     plain::plain_path,
     report::settings::{settings_plan, settings_text},
     run::{AbVerdict, SETTINGS_SCHEMA_VERSION, SettingsRecord, TriedSetting, UntriedSetting},
@@ -150,12 +150,14 @@ pub(super) fn run(
     if !is_json {
         output::notice(&forecast(&record));
     }
-    let record = measure(record, &found, &common, &store()?, sum, is_json)?;
+    let record = measure(record, &found, &common, &store()?, sum, is_json);
+    let left = recover_last();
+    let record = record?;
     if let Some(directory) = &write {
         write_out(directory, &record, &found)?;
     }
     let judged = record.settings.iter().any(|setting| setting.verdict.is_some());
-    Ok(if judged { Exit::Done } else { Exit::Inconclusive })
+    Ok(left.worst(if judged { Exit::Done } else { Exit::Inconclusive }))
 }
 
 fn check_names(only: &[String]) -> Result<()> {
@@ -386,11 +388,10 @@ fn write_out(directory: &Path, record: &SettingsRecord, found: &[Trial]) -> Resu
         output::notice(&format!("Nothing was shown to help, so nothing is written to {shown}."));
         return Ok(());
     }
+    let place = DraftDirectory::at(directory).with_context(|| shown.clone())?;
     for file in &files {
-        let path = directory.join(file.path);
-        let cannot = || format!("cannot write {}", plain_path(&path));
-        fs::create_dir_all(path.parent().unwrap_or(directory)).with_context(cannot)?;
-        draft::replace(&path, file.text.as_bytes()).with_context(cannot)?;
+        let written = place.replace_below(Path::new(file.path), file.text.as_bytes());
+        written.with_context(|| format!("cannot write {shown}/{}", file.path))?;
     }
     let all: Vec<&str> = files.iter().map(|file| file.path).collect();
     output::notice(&format!("Written to {shown}, and not installed: {}.", all.join(", ")));

@@ -1,6 +1,7 @@
 //! The record that a plan begins with.
 
 use crate::{
+    plain::plain,
     plan::{
         Plan,
         order::{CellOrder, sequence},
@@ -22,6 +23,7 @@ pub(super) fn record(plan: &Plan, lengths: &[u64], seed: u64) -> PlanRecord {
             prepare: row.prepare.clone(),
             expected_ns: lengths.get(number).copied()?,
             path: None,
+            run_id: None,
             status: CellStatus::Pending,
             validity: None,
             run_status: None,
@@ -64,5 +66,27 @@ fn distinct<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
             found.push(one.clone());
         }
     }
+    found
+}
+
+/// The commands that resuming a plan runs, a line each: they come from a file.
+pub(super) fn commands_of(record: &PlanRecord) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let pending = record.cells.iter().filter(|cell| cell.status == CellStatus::Pending);
+    for cell in pending {
+        let prepare = cell.prepare.as_ref().map(|command| format!("prepare: {command}"));
+        let is_command = |word: &&String| word.starts_with("--load-command");
+        let loads = cell.words.iter().filter(is_command).map(|word| format!("load: {word}"));
+        let attached = cell.words.iter().position(|word| word == "--");
+        let attached = attached.and_then(|at| cell.words.get(at + 1..));
+        let attached = attached.map(|words| format!("attach: {}", words.join(" ")));
+        let all = prepare.into_iter().chain(loads).chain(attached);
+        for what in all.map(|what| plain(&format!("It runs {what}"))) {
+            if !found.contains(&what) {
+                found.push(what);
+            }
+        }
+    }
+    found.extend(record.undo.as_ref().map(|undo| plain(&format!("It runs undo: {undo}"))));
     found
 }

@@ -6,25 +6,22 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::blocks::block_words;
 use crate::{
     analysis::{ab::figure::JUDGED_BY_DEFAULT, bands::Band},
     campaign::{self, Ab, AbEvent, AbRequest},
     check::remedies::{CauseRemedy, NamedCulprit, remedy},
     cli::{
         Exit,
-        ab::{
-            causes, exit_of,
-            options::{Side, common_words},
-            progress::AbStatusView,
-        },
+        ab::{causes, exit_of, options::Side, progress::AbStatusView},
         flags::{positive, random_seed},
         output,
         runs::new_id,
-        setup::recover_first,
+        setup::{recover_first, recover_last},
     },
     plain::plain,
     report::{ab as text, causes::words::head, terminal::fold, why::WhyReport},
-    run::{AbRecord, AbStatus, AbVerdict, Document, peaks::Cause},
+    run::{AbRecord, AbStatus, AbVerdict, Document, Run, peaks::Cause},
     setup::settings::HeldSettings,
     store::Store,
     sys::{cpus::Cpus, root::Root, signals::Quit},
@@ -67,13 +64,13 @@ pub(super) fn run(
     flags: &FixFlags,
     number: Option<usize>,
     is_json: bool,
-    (why, document): (&WhyReport, &Document),
+    (why, run): (&WhyReport, &Run),
     store: &Store,
     argv: Vec<String>,
 ) -> Result<Exit> {
     let root = Root::default();
-    let cpus = measured(document)?;
-    let listed = list(why, document, &root, &cpus);
+    let cpus = measured(&run.document)?;
+    let listed = list(why, &run.document, &root, &cpus);
     let Some(number) = number else {
         ensure!(!flags.prove, "--prove needs the number of a remedy: --fix 1 --prove");
         return show(&listed, None, is_json);
@@ -87,7 +84,7 @@ pub(super) fn run(
         return show(&listed, Some(number), is_json);
     }
     match &chosen.remedy {
-        Ok(remedy) => prove(flags, is_json, (remedy, document, &cpus), store, argv),
+        Ok(remedy) => prove(flags, is_json, (remedy, run, &cpus), store, argv),
         Err(why) => bail!("--fix {number}: {}: {}", plain(&chosen.culprit.name), plain(why)),
     }
 }
@@ -199,14 +196,15 @@ fn as_json(number: usize, own: &Listed) -> Value {
 fn prove(
     flags: &FixFlags,
     is_json: bool,
-    (remedy, document, cpus): (&CauseRemedy, &Document, &Cpus),
+    (remedy, run, cpus): (&CauseRemedy, &Run, &Cpus),
     store: &Store,
     argv: Vec<String>,
 ) -> Result<Exit> {
     let is_root = rustix::process::geteuid().is_root();
     ensure!(is_root, "--prove changes a setting of this machine; run it as root");
+    let request = request(flags, (remedy, run), store, argv)?;
     recover_first(is_json);
-    let request = request(flags, (remedy, document), store, argv)?;
+    output::notice(&plain(&format!("Each block runs: tardy run {}", request.b.words.join(" "))));
     let place = request.directory.display().to_string();
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let mut view = AbStatusView::new(is_json);
@@ -214,6 +212,7 @@ fn prove(
     let mut show = |event: AbEvent<'_>| view.show(&event);
     let record = campaign::run(request, quit, &mut Ab { pace, show: &mut show, causes: &causes });
     view.clear();
+    let left = recover_last();
     let record = record?;
     let helps = record.status == AbStatus::Complete && record.verdict == AbVerdict::Better;
     let mut was = None;
@@ -233,25 +232,20 @@ fn prove(
         let said = said(remedy, &record, helps, was.as_deref());
         output::put(&format!("{shown}\n{}", fold(&said, output::width())))?;
     }
-    Ok(match exit_of(&record) {
+    Ok(left.worst(match exit_of(&record) {
         // Not worse is not enough for a remedy.
         Exit::Done if !helps => Exit::No,
         exit => exit,
-    })
+    }))
 }
 
 fn request(
     flags: &FixFlags,
-    (remedy, document): (&CauseRemedy, &Document),
+    (remedy, run): (&CauseRemedy, &Run),
     store: &Store,
     argv: Vec<String>,
 ) -> Result<AbRequest> {
-    let common = common_words(&document.argv, "run").with_context(|| {
-        format!(
-            "{}: how it was measured cannot be repeated here; measure again with `tardy run`",
-            plain(&document.name)
-        )
-    })?;
+    let common = block_words(run)?;
     let name = &remedy.choice.name;
     let side = |flag: &'static str, value: &str| {
         let options = format!("--set {name}={value}");

@@ -8,6 +8,9 @@ use crate::{
     units::Nanos,
 };
 
+/// The code of a run after which something could not be put back.
+pub const NOT_PUT_BACK: &str = "not_put_back";
+
 /// A caveat about what tardy set up, could not set up, or could not restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -188,7 +191,7 @@ impl SetupCaveat {
                 "Run as root, or have root run `tardy restore`: it says who has changed what.",
             ),
             Self::NotPutBack { failed } => (
-                "not_put_back",
+                NOT_PUT_BACK,
                 Informs,
                 format!("After the run this could not be put back: {}.", failed.join("; ")),
                 "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",

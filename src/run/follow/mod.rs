@@ -27,7 +27,7 @@ use super::{
     live_state::LiveState,
     lock,
     probes::ProbeRecord,
-    record_file::{OpenError, read_record},
+    record_file::{OpenError, RecordFile, read_record},
     tracks::LoadRow,
     writer::names,
 };
@@ -237,11 +237,12 @@ fn record_of(directory: &Path) -> (u64, u64) {
 
 /// The record, with the status that it has now.
 fn read(directory: &Path) -> Result<Document, OpenError> {
-    let (mut document, mut is_alive) = read_record::<Document>(directory)?;
-    if document.status == Status::Running && !is_alive {
+    let mut read = read_record::<Document>(directory)?;
+    if read.record.status == Status::Running && !read.is_alive {
         // The maker may have put its last record in place since that one was opened.
-        (document, is_alive) = read_record(directory)?;
+        read = read_record(directory)?;
     }
+    let RecordFile { record: mut document, is_alive, .. } = read;
     if document.status == Status::Running && !is_alive {
         document.status = Status::Crashed;
     }

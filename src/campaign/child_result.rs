@@ -1,0 +1,127 @@
+//! What a child measured: its run is taken from the directory that was made for it, and only where
+//! it is the run that was asked for.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::run::{PlanCell, Run, RunDirectory, probes::DEFAULT_PROBE};
+
+/// Time in ms, and four random digits in case two runs start in the same millisecond.
+///
+/// # Errors
+/// The kernel has no random numbers.
+pub(crate) fn new_id() -> Result<String> {
+    let mut random = [0_u8; 2];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .context("the kernel returned no random number")?;
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
+    Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
+}
+
+/// The run in a directory that is held open, where it is the caller's own and the one of this id
+/// that these words of `tardy run` measure. Its path leads there as long as that is open.
+///
+/// # Errors
+/// It cannot be read, or it is another.
+pub(super) fn taken(directory: &RunDirectory, id: Option<&str>, words: &[String]) -> Result<Run> {
+    let run = Run::open(&directory.path())?;
+    if let Some(distrust) = run.author().and_then(|author| author.distrust()) {
+        anyhow::bail!("its run.json {distrust}");
+    }
+    let found = &run.document.id;
+    ensure!(id.is_none_or(|id| id == found), "it holds another run than was begun there: {found}");
+    let named = words.first().filter(|word| !word.starts_with('-'));
+    let probe = named.map_or(DEFAULT_PROBE.name, String::as_str);
+    let measured = run.document.probe.name();
+    ensure!(measured == probe, "it holds a run of {measured}, and {probe} was to be measured");
+    Ok(run)
+}
+
+/// The run of a cell that was begun, below the directory of its plan, which is held open.
+///
+/// # Errors
+/// It was never begun; or as [`taken`]. Somebody else owns a directory on the way, or can write it.
+pub(crate) fn cell_run(plan: &RunDirectory, cell: &PlanCell) -> Result<Run> {
+    let path = Path::new(cell.path.as_ref().context("it was not begun")?);
+    let run = (|| -> Result<Run> {
+        let directory = plan.own_below(path)?;
+        taken(&directory, cell.run_id.as_deref(), &cell.words)
+    })();
+    let run = run.with_context(|| path.display().to_string())?;
+    // Nobody else can put another in its place: all directories on the way are the caller's own.
+    Ok(Run::of(plan.path().join(path), run.document))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+    use crate::run::plan_record::tests::record;
+
+    /// A plan with the run of its first cell, and that cell.
+    fn plan() -> (tempfile::TempDir, RunDirectory, PlanCell) {
+        let place = tempfile::tempdir().unwrap();
+        let plan = RunDirectory::make_private(&place.path().join("plan")).unwrap();
+        let own = plan.subdirectory("cells").unwrap().subdirectory("0001").unwrap();
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        let document = Run::open(&fixture).unwrap().document;
+        own.replace("run.json", &serde_json::to_vec(&document).unwrap()).unwrap();
+        let cell = PlanCell {
+            path: Some("cells/0001".into()),
+            run_id: Some(document.id),
+            words: vec!["timer".into()],
+            ..record().cells[0].clone()
+        };
+        (place, plan, cell)
+    }
+
+    #[test]
+    fn a_cell_is_taken_only_where_it_is_the_run_that_was_begun() {
+        let (_place, plan, cell) = plan();
+        let refused = |cell: &PlanCell| format!("{:#}", cell_run(&plan, cell).unwrap_err());
+        assert_eq!(cell_run(&plan, &cell).unwrap().document.name, "timer");
+        let older = PlanCell { run_id: None, words: vec!["--cpus=0".into()], ..cell.clone() };
+        cell_run(&plan, &older).unwrap();
+        let other = PlanCell { run_id: Some("20260101-000000.000-0000".into()), ..cell.clone() };
+        assert!(
+            refused(&other).contains("cells/0001: it holds another run"),
+            "{}",
+            refused(&other)
+        );
+        let other = PlanCell { words: vec!["noise".into()], ..cell.clone() };
+        assert!(refused(&other).contains("a run of timer, and noise"), "{}", refused(&other));
+        let other = PlanCell { path: Some("cells/0002".into()), ..cell.clone() };
+        assert!(refused(&other).starts_with("cells/0002: "), "{}", refused(&other));
+        let unbegun = PlanCell { path: None, ..cell };
+        assert_eq!(refused(&unbegun), "it was not begun");
+    }
+
+    #[test]
+    fn a_run_that_others_can_write_or_that_is_a_link_is_not_taken() {
+        let (place, plan, cell) = plan();
+        let refused = || format!("{:#}", cell_run(&plan, &cell).unwrap_err());
+        let at = |name: &str| place.path().join("plan/cells").join(name);
+        let set_mode = |name: &str, mode: u32| {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for name in ["0001/run.json", "0001", ""] {
+            let before = fs::metadata(at(name)).unwrap().permissions();
+            set_mode(name, 0o777);
+            assert!(refused().contains("can be written by others"), "{name}: {}", refused());
+            fs::set_permissions(at(name), before).unwrap();
+        }
+        cell_run(&plan, &cell).unwrap();
+        fs::rename(at("0001"), place.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(place.path().join("elsewhere"), at("0001")).unwrap();
+        assert!(refused().starts_with("cells/0001: "), "{}", refused());
+    }
+
+    #[test]
+    fn ids_are_plain_and_differ() {
+        let (a, b) = (new_id().unwrap(), new_id().unwrap());
+        assert!(a != b || a.len() == 24, "{a} {b}");
+        assert!(a.bytes().all(|byte| byte.is_ascii_hexdigit() || b"-.".contains(&byte)), "{a}");
+    }
+}
