@@ -37,8 +37,8 @@ struct AttachCode<T: ?Sized>(T);
 static CODE: &AttachCode<[u8]> =
     &AttachCode(*include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o")));
 
-const PLACES: usize = header::TARDY_ATTACH_PLACES as usize;
-const BLOCK: usize = header::TARDY_ATTACH_BLOCK as usize;
+pub(super) const PLACES: usize = header::TARDY_ATTACH_PLACES as usize;
+pub(super) const BLOCK: usize = header::TARDY_ATTACH_BLOCK as usize;
 // The same of `struct tardy_attach_settings`.
 const HEAD: usize = 0;
 const TAIL: usize = 1;
@@ -48,7 +48,7 @@ const OWN_PID: usize = 5;
 const NAME: usize = 6;
 const ON: usize = 8;
 const FREE: usize = 9;
-const SETTINGS: usize = FREE + PLACES / 2;
+pub(super) const SETTINGS: usize = FREE + PLACES / 2;
 
 /// Programs that a kernel may lack: without them a wake-up by a call from another processor counts
 /// as one by an interrupt.
@@ -67,21 +67,28 @@ pub enum NoPlace {
 
 /// The programs, loaded. They go when it is dropped, and with the process.
 pub struct AttachPrograms {
-    // Before the object whose programs they run.
-    links: Vec<Link>,
-    ring: RingBuffer<'static>,
-    /// What the ring has given so far.
+    /// Absent where a replay stands for the kernel.
+    loaded: Option<Loaded>,
+    /// The late wake-ups that the ring has given so far.
     late: Arc<Mutex<Vec<AttachedLate>>>,
-    object: Object,
     memory: MappedWords,
     threads: MappedWords,
     places: MappedWords,
     cycles: AttachedCycles,
 }
 
+/// What belongs to the kernel.
+struct Loaded {
+    // Before the object whose programs they run.
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    object: Object,
+}
+
 impl fmt::Debug for AttachPrograms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AttachPrograms").field("links", &self.links.len()).finish_non_exhaustive()
+        let links = self.loaded.as_ref().map(|loaded| loaded.links.len());
+        f.debug_struct("AttachPrograms").field("links", &links).finish_non_exhaustive()
     }
 }
 
@@ -109,13 +116,22 @@ impl AttachPrograms {
         let places = map("attach_places", blocks * BLOCK / 4)?;
         let late = Arc::<Mutex<Vec<AttachedLate>>>::default();
         let ring = ring(&object, Arc::clone(&late))?;
-        let programs =
-            Self { links: Vec::new(), ring, late, object, memory, threads, places, cycles };
-        programs.prepare(to);
-        Ok(programs)
+        let loaded = Some(Loaded { links: Vec::new(), ring, object });
+        Ok(Self { loaded, late, memory, threads, places, cycles }.prepared(to))
     }
 
-    fn prepare(&self, to: &AttachedTo) {
+    /// Without the kernel: what the programs write comes from a replay, which shares this memory.
+    #[cfg(test)]
+    pub(super) fn replayed(
+        to: &AttachedTo,
+        cycles: AttachedCycles,
+        [memory, threads, places]: [MappedWords; 3],
+        late: Arc<Mutex<Vec<AttachedLate>>>,
+    ) -> Self {
+        Self { loaded: None, late, memory, threads, places, cycles }.prepared(to)
+    }
+
+    fn prepared(self, to: &AttachedTo) -> Self {
         let words = self.memory.words();
         for place in 1..PLACES {
             self.push_free(place);
@@ -128,6 +144,7 @@ impl AttachPrograms {
                 words[NAME + word].store(u64::from_ne_bytes(bytes), Relaxed);
             }
         }
+        self
     }
 
     /// Lets the programs run: from now on threads that begin are given places.
@@ -137,11 +154,12 @@ impl AttachPrograms {
     pub fn attach(&mut self) -> Result<(), AttachUnavailable> {
         log::listen();
         self.memory.words()[ON].store(1, Release);
+        let Some(loaded) = &mut self.loaded else { return Ok(()) };
         let mut links = Vec::new();
         // Those that follow threads as they come first: of one that is found afterwards nothing is
         // missed.
         let mut programs: Vec<_> =
-            self.object.progs_mut().filter(|program| program.autoload()).collect();
+            loaded.object.progs_mut().filter(|program| program.autoload()).collect();
         programs.sort_by_key(|program| {
             let name = program.name().to_string_lossy().into_owned();
             !(name.starts_with("on_sched_process") || name == "on_task_rename")
@@ -152,13 +170,15 @@ impl AttachPrograms {
                 system(&format!("let the program `{name}` run"), &error)
             })?);
         }
-        self.links = links;
+        loaded.links = links;
         Ok(())
     }
 
     /// Lets none of them run any more; what they counted stays.
     pub fn detach(&mut self) {
-        self.links.clear();
+        if let Some(loaded) = &mut self.loaded {
+            loaded.links.clear();
+        }
     }
 
     /// Whatever this process starts from now on is attached, with what that starts.
@@ -219,7 +239,9 @@ impl AttachPrograms {
     /// The late wake-ups that were handed over since the last time.
     #[must_use]
     pub fn take_late(&self) -> Vec<AttachedLate> {
-        self.ring.consume_raw();
+        if let Some(loaded) = &self.loaded {
+            loaded.ring.consume_raw();
+        }
         std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

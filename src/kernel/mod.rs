@@ -59,6 +59,8 @@ mod percpu;
 mod profiler;
 mod programs;
 mod recorder;
+#[cfg(test)]
+pub(crate) mod replay;
 mod symbols;
 pub mod tracefs;
 mod tracer;

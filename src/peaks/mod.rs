@@ -322,6 +322,12 @@ impl Blamer {
         self.waiting.len() >= 2 * waiting::MOST_WITH_PEAKS
     }
 
+    /// How many late wake-ups wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Passes over all that wait; the peaks among them, which nobody has looked at.
     pub(crate) fn give_up(&mut self) -> Vec<Peak> {
         let waiting = std::mem::take(&mut self.waiting);

@@ -29,6 +29,8 @@ mod plan;
 mod profile_sums;
 mod profiling;
 mod record;
+#[cfg(test)]
+mod replayed;
 mod recorders;
 mod run_progress;
 mod source;

@@ -1,17 +1,13 @@
-//! The programs that follow threads of others, with made-up events: `attach_replay.c` compiles them
-//! for the host.
+//! The programs that follow threads of others, with made-up events of one thread.
 
 use std::{
     fmt::Write as _,
-    io::Write as _,
-    path::PathBuf,
-    process::{Command, Stdio},
-    sync::atomic::AtomicU64,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use crate::{
-    kernel::{AttachedCounts, AttachedThread, AttachedTime, FoundPeriod},
-    testing::once::made_once,
+use crate::kernel::{
+    AttachedCounts, AttachedCycles, AttachedThread, AttachedTime, AttachedTo, FoundPeriod,
+    replay::AttachReplay,
 };
 
 const MS: u64 = 1_000_000;
@@ -24,20 +20,11 @@ const NONE: Seen = [false; 3];
 /// As on a CPU that comes out of idle.
 const END: Seen = [false, false, true];
 
-/// The program, compiled once.
-fn program() -> PathBuf {
-    made_once("attach_replay", |into| {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernel/tests/attach_replay.c");
-        let made = Command::new("cc").args(["-O1", "-w", "-o"]).arg(into).arg(source).status();
-        assert!(made.unwrap().success(), "cc, which also links Rust's programs");
-    })
-}
-
 /// The record of a thread that arms a timer for each of these expiries, wakes up by it 5 us late
 /// and works for 100 us.
 fn replay(expiries: &[(u64, Seen)]) -> Vec<AtomicU64> {
     let mut text = String::from("1 in\n");
-    let mut at_ns = 2;
+    let (mut at_ns, mut out) = (2, "");
     for &(expiry_ns, seen) in expiries {
         let [wake, switch_in, switch_out] = seen.map(|seen| if seen { "" } else { "!" });
         let (woken_ns, ran_ns) = (expiry_ns + 2_000, expiry_ns + 5_000);
@@ -45,25 +32,42 @@ fn replay(expiries: &[(u64, Seen)]) -> Vec<AtomicU64> {
         let arm = if at_ns == 2 || seen[2] { "" } else { "!" };
         // It works until those that it passes over are over.
         let armed_ns = if at_ns == 2 { 2 } else { at_ns.max(expiry_ns - MS + 100_000) };
-        let _ = writeln!(text, "{armed_ns} {arm}arm {expiry_ns}");
-        if at_ns == 2 {
-            let _ = writeln!(text, "3 out");
-        }
+        let _ = writeln!(text, "{armed_ns} {arm}arm {expiry_ns}\n{} {out}out", armed_ns + 1);
         let _ = writeln!(text, "{woken_ns} {wake}wake\n{ran_ns} {switch_in}in");
-        at_ns = expiry_ns + 100_000;
-        let _ = writeln!(text, "{} {switch_out}out", at_ns + 1);
+        (at_ns, out) = (expiry_ns + 100_000, switch_out);
     }
+    let _ = writeln!(text, "{} {out}out", at_ns + 1);
     read(&text)
 }
 
+/// The record of thread 7 after these events, one a line: a time in ns and one of `arm EXPIRY`, of
+/// the timer of its sleep; `armfor EXPIRY`, of one of a sleep for a time; `wake`, by that; `kick`,
+/// by another CPU; `in`; `out`, to sleep. With `!` before the word no program sees it.
 fn read(events: &str) -> Vec<AtomicU64> {
-    let mut command = Command::new(program());
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(events.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{events}");
-    let words = output.stdout.chunks_exact(8);
-    words.map(|word| AtomicU64::new(u64::from_ne_bytes(word.try_into().unwrap()))).collect()
+    let (mut replay, programs) =
+        AttachReplay::start(&AttachedTo::Thread(7), AttachedCycles::Unmeasured);
+    let mut text = String::from("task 7 120 seven\n");
+    for line in events.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (at, unseen, word) = match words[1].strip_prefix('!') {
+            Some(word) => (words[0], "!", word),
+            None => (words[0], "", words[1]),
+        };
+        let does: &[String] = &match word {
+            "arm" => vec![format!("start {0} {0} abs", words[2])],
+            "armfor" => vec![format!("start {0} {0} rel", words[2])],
+            "wake" => ["expire 7", "waking 7", "expired"].map(str::to_owned).to_vec(),
+            "kick" => ["call", "waking 7", "call_end"].map(str::to_owned).to_vec(),
+            "in" => vec!["switch S 7".to_owned()],
+            "out" => vec!["switch S 0".to_owned()],
+            _ => panic!("{line}"),
+        };
+        does.iter().for_each(|what| writeln!(text, "{at} 0 {unseen}{what}").unwrap());
+    }
+    programs.add(7, 7, b"seven").unwrap();
+    replay.feed(&text);
+    let thread = programs.all().next().unwrap();
+    thread.words.iter().map(|word| AtomicU64::new(word.load(Relaxed))).collect()
 }
 
 fn told(words: &[AtomicU64]) -> (FoundPeriod, AttachedCounts, u64) {

@@ -8,11 +8,14 @@
 
 mod awake;
 mod command;
+mod cycles;
 mod figures;
 mod followed;
 mod late;
 mod policies;
 mod reading;
+#[cfg(test)]
+pub(crate) mod replayed;
 mod room;
 mod schedule;
 mod source;

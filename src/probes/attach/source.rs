@@ -10,6 +10,7 @@ use tardy_hot::{clock::now_ns, stop::Stop};
 use super::{
     Attach, AttachTarget,
     command::StartedCommand,
+    cycles::cycles,
     figures::{SLICES, SliceMeans},
     followed::Followed,
     room::{Room, is_there, sleeps},
@@ -17,13 +18,13 @@ use super::{
     threads::Threads,
 };
 use crate::{
-    kernel::{AttachPrograms, AttachedCycles, AttachedTime, NoPlace},
+    kernel::{AttachPrograms, AttachedTime, NoPlace},
     probes::{
         ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
     },
     run::AttachRecord,
-    sys::{root::Root, sched::budget_of},
+    sys::root::Root,
 };
 
 /// Counts are read so often, and places of threads that have ended are given back: within an
@@ -43,6 +44,7 @@ pub(super) struct AttachSource {
     target: AttachTarget,
     to_stderr: bool,
     root: Root,
+    clock: fn() -> i64,
     programs: AttachPrograms,
     stop: Arc<Stop>,
     schedule: Option<Schedule>,
@@ -88,6 +90,17 @@ impl AttachSource {
         let mut programs = AttachPrograms::load(&plan.target.attached_to(), cycles)
             .map_err(|error| refused(&error))?;
         programs.attach().map_err(|error| refused(&error))?;
+        Ok(Self::over(plan, programs, stop, traced, (root, now_ns)))
+    }
+
+    /// What these programs count of the threads that are there and of those that come.
+    pub(super) fn over(
+        plan: &Attach,
+        programs: AttachPrograms,
+        stop: Arc<Stop>,
+        traced: Option<Sender<TracedThread>>,
+        (root, clock): (Root, fn() -> i64),
+    ) -> Self {
         let list = FoundSeriesList::default();
         let command = match &plan.target {
             AttachTarget::Command(argv) => Some(StartedCommand::new(argv)),
@@ -97,6 +110,7 @@ impl AttachSource {
             target: plan.target.clone(),
             to_stderr: plan.to_stderr,
             root,
+            clock,
             programs,
             stop,
             schedule: None,
@@ -115,8 +129,8 @@ impl AttachSource {
             ended_ns: None,
             finished: None,
         };
-        source.scan(now_ns());
-        Ok(source)
+        source.scan(clock());
+        source
     }
 
     /// Where its series go.
@@ -282,7 +296,7 @@ impl AttachSource {
 
     /// Everything is added up.
     fn sum_up(&mut self) -> FinishedAttach {
-        let ended_ns = self.ended_ns.unwrap_or_else(now_ns);
+        let ended_ns = self.ended_ns.unwrap_or_else(self.clock);
         let start_ns = self.schedule.map_or(ended_ns, |schedule| schedule.start_ns);
         for (_, followed) in std::mem::take(&mut self.followed) {
             self.threads.end_of_run(followed);
@@ -317,10 +331,10 @@ impl SeriesSource for AttachSource {
     fn start(&mut self, schedule: Schedule) {
         self.schedule = Some(schedule);
         self.next_read_ns = schedule.warmup_ns;
-        self.next_scan_ns = now_ns() + SCAN_NS;
+        self.next_scan_ns = (self.clock)() + SCAN_NS;
         if self.command.is_some() && schedule.warmup_ns == schedule.start_ns {
             // Nothing of it is there yet that would be of a warm-up.
-            self.begin_measuring(&schedule, now_ns());
+            self.begin_measuring(&schedule, (self.clock)());
         }
         if let Some(command) = &mut self.command {
             self.programs.adopt_children(true);
@@ -335,7 +349,7 @@ impl SeriesSource for AttachSource {
 
     fn poll(&mut self) {
         let Some(schedule) = self.schedule.filter(|_| self.phase != Phase::Over) else { return };
-        let now_ns = now_ns();
+        let now_ns = (self.clock)();
         if self.phase == Phase::WarmUp && now_ns >= schedule.start_ns {
             self.begin_measuring(&schedule, now_ns);
         }
@@ -371,28 +385,16 @@ impl SeriesSource for AttachSource {
     }
 
     fn stop(&mut self) {
-        self.end(now_ns());
+        self.end((self.clock)());
     }
 
     fn finish(&mut self) -> Vec<ThreadReport> {
-        self.end(now_ns());
+        self.end((self.clock)());
         self.finished = Some(self.sum_up());
         Vec::new()
     }
 
     fn attached(&mut self) -> Option<FinishedAttach> {
         self.finished.take()
-    }
-}
-
-/// Whether cycles are measured: where there is a deadline to judge them by.
-fn cycles(plan: &Attach, root: &Root) -> AttachedCycles {
-    if let Some(deadline_ns) = plan.deadline_ns {
-        return AttachedCycles::Measured(u64::try_from(deadline_ns).ok());
-    }
-    let has_own = |task: &FoundTask| budget_of(task.tid.cast_signed()).is_some();
-    match plan.target.scan(root).iter().any(has_own) {
-        true => AttachedCycles::Measured(None),
-        false => AttachedCycles::Unmeasured,
     }
 }

@@ -1,0 +1,143 @@
+//! Runs of this probe over a kernel of text ([`crate::kernel::replay`]): all that a run does with
+//! what the programs count, by a clock of its own.
+
+mod tests;
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc,
+        mpsc::{Receiver, channel},
+    },
+};
+
+use tardy_hot::stop::Stop;
+use tempfile::TempDir;
+
+use super::{Attach, AttachTarget, source::AttachSource};
+use crate::{
+    kernel::{
+        AttachedCycles,
+        replay::{AttachReplay, machine::Happened},
+    },
+    probes::{Schedule, SeriesSource as _, TracedThread, found_series::FoundSeriesList},
+    run::{AttachRecord, AttachedRow, FigureRecord, SeriesSummary},
+    sys::root::Root,
+};
+
+/// A source is polled so often.
+pub(crate) const POLL_NS: u64 = 50_000_000;
+
+thread_local! {
+    static NOW_NS: Cell<i64> = const { Cell::new(0) };
+}
+
+fn clock() -> i64 {
+    NOW_NS.with(Cell::get)
+}
+
+/// What is asked of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplayRequest {
+    pub target: AttachTarget,
+    pub deadline_ns: Option<u64>,
+    /// The measured time.
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl ReplayRequest {
+    /// All threads of that name.
+    pub(crate) fn name(name: &str, deadline_ns: Option<u64>, [start_ns, end_ns]: [u64; 2]) -> Self {
+        Self { target: AttachTarget::Name(name.into()), deadline_ns, start_ns, end_ns }
+    }
+}
+
+/// A run that goes on.
+#[derive(Debug)]
+pub(crate) struct ReplayedRun {
+    source: AttachSource,
+    replay: AttachReplay,
+    found: FoundSeriesList,
+    /// Threads whose late wake-ups are to be explained.
+    pub(crate) traced: Receiver<TracedThread>,
+    _machine: TempDir,
+}
+
+/// What is left of a run.
+#[derive(Debug)]
+pub(crate) struct ReplayedEnd {
+    pub record: AttachRecord,
+    pub figures: Vec<FigureRecord>,
+    pub series: Vec<SeriesSummary>,
+}
+
+impl ReplayedEnd {
+    pub(crate) fn row(&self, series: &str) -> &AttachedRow {
+        let row = self.record.rows.iter().find(|row| row.series == series);
+        row.unwrap_or_else(|| panic!("no row {series}: {:?}", self.record))
+    }
+
+    pub(crate) fn series(&self, name: &str) -> &SeriesSummary {
+        let series = self.series.iter().find(|series| series.name == name);
+        series.unwrap_or_else(|| panic!("no series {name}: {:?}", self.series))
+    }
+}
+
+impl ReplayedRun {
+    /// Begins at 0. Threads come by events alone, but for those below `/proc` of `machine`.
+    pub(crate) fn start(asked: &ReplayRequest, tasks: &str, machine: TempDir) -> Self {
+        let to = asked.target.attached_to();
+        let cycles = match asked.deadline_ns {
+            None => AttachedCycles::Unmeasured,
+            some => AttachedCycles::Measured(some),
+        };
+        let (mut replay, mut programs) = AttachReplay::start(&to, cycles);
+        programs.attach().unwrap();
+        replay.feed(tasks);
+        let signed = |ns: u64| i64::try_from(ns).unwrap();
+        let (target, deadline_ns) = (asked.target.clone(), asked.deadline_ns.map(signed));
+        let plan = Attach { target, to_stderr: false, deadline_ns };
+        NOW_NS.with(|now| now.set(0));
+        let (traced, later) = channel();
+        let root = Root::at(machine.path());
+        let stop = Arc::new(Stop::default());
+        let mut source = AttachSource::over(&plan, programs, stop, Some(traced), (root, clock));
+        source.start(Schedule {
+            warmup_ns: 0,
+            start_ns: signed(asked.start_ns),
+            end_ns: signed(asked.end_ns),
+            samples: u64::MAX,
+            stop_over_ns: i64::MAX,
+        });
+        let found = source.found();
+        Self { source, replay, found, traced: later, _machine: machine }
+    }
+
+    /// These events happen, and at the end of them the source is polled.
+    pub(crate) fn step(&mut self, events: &str, until_ns: u64) {
+        self.replay.feed(events);
+        NOW_NS.with(|now| now.set(i64::try_from(until_ns).unwrap()));
+        self.source.poll();
+    }
+
+    /// Its end.
+    pub(crate) fn finish(mut self) -> ReplayedEnd {
+        self.source.finish();
+        let finished = self.source.attached().unwrap();
+        let series = self.found.all().iter().map(|series| series.summary()).collect();
+        ReplayedEnd { record: finished.record, figures: finished.figures, series }
+    }
+}
+
+/// The whole of a run.
+pub(crate) fn run(asked: &ReplayRequest, happened: &Happened) -> ReplayedEnd {
+    let mut run = ReplayedRun::start(asked, &happened.tasks, tempfile::tempdir().unwrap());
+    let mut from_ns = 0;
+    while from_ns < asked.end_ns {
+        let to_ns = (from_ns + POLL_NS).min(asked.end_ns);
+        run.step(&happened.between(from_ns, to_ns), to_ns);
+        from_ns = to_ns;
+    }
+    run.finish()
+}

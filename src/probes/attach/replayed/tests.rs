@@ -1,0 +1,283 @@
+//! What a run says of threads whose every step is known.
+
+use std::{fmt::Write as _, path::Path};
+
+use super::*;
+use crate::{
+    kernel::replay::{
+        FIRST_TID,
+        machine::{
+            CALL_NS, LATE_NS, Machine, RETURN_NS, SLACK_NS, Step, Step::*, TaskPlan, WAKING_NS,
+        },
+    },
+    run::AttachedLatency,
+};
+
+const MS: u64 = 1_000_000;
+
+fn ns(ns: u64) -> Option<i64> {
+    i64::try_from(ns).ok()
+}
+
+/// A run over these tasks, of the threads of that name.
+fn of(
+    plans: Vec<TaskPlan>,
+    name: &str,
+    deadline_ns: Option<u64>,
+    measured: [u64; 2],
+) -> ReplayedEnd {
+    run(&ReplayRequest::name(name, deadline_ns, measured), &Machine::run(plans, measured[1]))
+}
+
+#[test]
+fn a_thread_of_a_timer_has_the_lateness_of_its_switches_and_its_period() {
+    let steps = [UntilNext(2 * MS, 0), Work(50_000)];
+    let end = of(vec![TaskPlan::fifo("timer", &steps)], "timer", None, [100 * MS, 2_100 * MS]);
+    for name in ["timer", "timer/5000001"] {
+        let row = end.row(name);
+        assert_eq!(row.latency, Some(AttachedLatency::Lateness));
+        assert_eq!((row.period_ns, row.slack_ns, row.missed), (ns(2 * MS), Some(0), Some(0)));
+        assert_eq!((row.wakeups, row.by_own_timer, row.unmatched), (1_000, 1_000, 0));
+        let own = end.series(name);
+        assert_eq!((own.count, own.period_ns, own.missed), (1_000, ns(2 * MS), Some(0)));
+        assert_eq!((own.min, own.mean, own.max), (ns(LATE_NS), ns(LATE_NS), ns(LATE_NS)));
+    }
+    assert_eq!(end.series("timer/5000001").thread_of.as_deref(), Some("timer"));
+    // A task that runs before it for 100 us makes every tenth wake-up late.
+    let hog =
+        TaskPlan { prio: 9, ..TaskPlan::fifo("hog", &[UntilNext(20 * MS, 0), Work(100_000)]) };
+    let plans = vec![hog, TaskPlan::fifo("timer", &steps)];
+    let own = of(plans, "timer", None, [100 * MS, 2_100 * MS]);
+    let own = own.series("timer");
+    assert_eq!((own.count, own.min), (1_000, ns(LATE_NS)));
+    // The timer's interrupt comes first, and takes 2.5 us of the hog's time.
+    let hog_ns = 2_500 + 100_000 + CALL_NS;
+    assert_eq!((own.max, own.mean), (ns(LATE_NS + hog_ns), ns(LATE_NS + hog_ns / 10)));
+}
+
+#[test]
+fn work_of_known_length_is_the_run_time_of_each_wake_up() {
+    let steps = [Work(3 * MS), For(5 * MS)];
+    let end = of(vec![TaskPlan::fair("known", &steps)], "known", None, [100 * MS, 1_100 * MS]);
+    let row = end.row("known");
+    let run_ns = RETURN_NS + 3 * MS + CALL_NS;
+    assert_eq!((row.run.mean, row.run.max), (ns(run_ns), ns(run_ns)));
+    let asleep_ns = 5 * MS + SLACK_NS + LATE_NS - WAKING_NS - CALL_NS;
+    assert_eq!((row.blocked.mean, row.blocked.max), (ns(asleep_ns), ns(asleep_ns)));
+    assert_eq!((row.period_ns, row.slack_ns), (None, ns(SLACK_NS)));
+    assert!(end.figures.iter().any(|figure| figure.head().name == "known/run"), "{end:?}");
+}
+
+/// A file below `/proc` of a machine.
+fn write(machine: &Path, path: &str, text: &str) {
+    let path = machine.join("proc").join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A thread of a process that went to sleep so often.
+fn add_thread(machine: &Path, (pid, tid): (u32, u32), name: &str, sleeps: u64) {
+    let stat = format!("{tid} ({name}) S{}", " 1".repeat(40));
+    let status = format!("Tgid:\t{pid}\nvoluntary_ctxt_switches:\t{sleeps}\n");
+    write(machine, &format!("{tid}/stat"), &stat);
+    write(machine, &format!("{tid}/status"), &status);
+    write(machine, &format!("{pid}/task/{tid}/comm"), &format!("{name}\n"));
+    write(machine, &format!("{pid}/task/{tid}/status"), &status);
+}
+
+/// A shell that starts a `sleep` every 20 ms, which sleeps for 5 ms.
+fn shell(children: u32) -> String {
+    let mut text = String::from("1000 0 switch R 5000001\n");
+    for child in 1..=children {
+        let (tid, at) = (FIRST_TID + child, u64::from(child + 5) * 20 * MS);
+        let (soft, irq) = (at + 5 * MS, at + 5 * MS + SLACK_NS + 1_000);
+        let _ = writeln!(
+            text,
+            "{at} 0 fork {tid}\n{} 0 switch S {tid}\n{} 0 rename {tid} sleep\n\
+             {} 0 start {} {soft} rel\n{} 0 switch S 0\n\
+             {irq} 0 timer_irq\n{irq} 0 expire {tid}\n{} 0 waking {tid}\n{} 0 expired\n\
+             {} 0 timer_irq_end\n{} 0 switch R {tid}\n\
+             {} 0 exit\n{} 0 waking 5000001\n{} 0 switch X 5000001",
+            at + 2_000,
+            at + 3_000,
+            at + 10_000,
+            soft + SLACK_NS,
+            at + 11_000,
+            irq + 1_000,
+            irq + 1_000,
+            irq + 1_500,
+            irq + 2_000,
+            irq + 10_000,
+            irq + 11_000,
+            irq + 12_000,
+        );
+    }
+    // It waits for the last one.
+    let end = u64::from(children + 6) * 20 * MS;
+    let _ = writeln!(text, "{end} 0 switch S 0");
+    text
+}
+
+#[test]
+fn what_an_attached_shell_starts_is_attached_and_has_the_name_of_its_program() {
+    let machine = tempfile::tempdir().unwrap();
+    add_thread(machine.path(), (FIRST_TID, FIRST_TID), "sh", 0);
+    let group = machine.path().join("group");
+    std::fs::create_dir(&group).unwrap();
+    std::fs::write(group.join("cgroup.procs"), format!("{FIRST_TID}\n")).unwrap();
+    std::fs::write(group.join("cgroup.threads"), format!("{FIRST_TID}\n")).unwrap();
+    let target = AttachTarget::Group(group);
+    let asked = ReplayRequest { target, deadline_ns: None, start_ns: 0, end_ns: 1_000 * MS };
+    let tasks = (0..=40).fold(String::new(), |text, child| {
+        text + &format!("task {} 120 sh {0}\n", FIRST_TID + child)
+    });
+    let mut run = ReplayedRun::start(&asked, &tasks, machine);
+    let text = shell(40);
+    let at = |line: &&str| line.split(' ').next().and_then(|at| at.parse().ok()).unwrap_or(0_u64);
+    for until_ns in (1..=20).map(|poll| poll * POLL_NS) {
+        let now = until_ns - POLL_NS..until_ns;
+        let lines: Vec<&str> = text.lines().filter(|line| now.contains(&at(line))).collect();
+        run.step(&lines.join("\n"), until_ns);
+    }
+    let end = run.finish();
+    let sleeps = end.row("sleep");
+    assert_eq!((sleeps.threads, sleeps.wakeups, sleeps.by_own_timer), (Some(40), 40, 40));
+    let shell = end.row("sh");
+    assert_eq!((shell.threads, shell.wakeups, shell.by_task), (Some(1), 40, 40));
+    assert_eq!((end.record.threads, end.record.no_room), (41, 0));
+    assert_eq!(end.series("sleep").count, 40);
+}
+
+#[test]
+fn a_preemption_is_in_the_response_and_work_is_all_there_is_without() {
+    let victim = TaskPlan::fair("victim", &[UntilNext(20 * MS, 0), Work(2 * MS)]);
+    // It comes in the midst of every fifth cycle.
+    let hog = TaskPlan::fifo("hog", &[UntilNext(100 * MS, MS), Work(5 * MS)]);
+    let end = of(vec![victim, hog], "victim", Some(6 * MS), [100 * MS, 2_000 * MS]);
+    let row = end.row("victim");
+    assert_eq!((row.period_ns, row.missed), (ns(20 * MS), Some(0)));
+    let (run_ns, ready_ns) = (RETURN_NS + 2 * MS + CALL_NS, RETURN_NS + 5 * MS + CALL_NS);
+    let all = end.series("victim/response");
+    assert_eq!((all.count, all.min), (95, ns(LATE_NS + run_ns)));
+    assert_eq!(all.max, ns(LATE_NS + run_ns + ready_ns));
+    let over = row.over.unwrap();
+    assert_eq!((over.cycles, over.deadline_ns), (19, 6 * MS));
+    let parts = [over.late_ns, over.run_ns, over.ready_ns, over.wait_ns, over.unseen_ns];
+    assert_eq!(parts, [19 * LATE_NS, 19 * run_ns, 19 * ready_ns, 0, 0]);
+    assert_eq!(row.preempted, 19);
+}
+
+#[test]
+fn work_that_takes_longer_than_its_period_is_later_by_the_rest_each_time() {
+    // Of 20 cycles only the first begins with a sleep.
+    let mut steps = vec![UntilNext(4 * MS, 0), Work(6 * MS)];
+    steps.extend([UntilAfterLast(4 * MS), Work(6 * MS)].repeat(19));
+    let measured = [100 * MS, 3_100 * MS];
+    let end = of(vec![TaskPlan::fair("overrun", &steps)], "overrun", Some(4 * MS), measured);
+    let row = end.row("overrun");
+    let response = row.response.unwrap();
+    // Up to where it arms the timer for the second cycle, and from there for the third.
+    let first_ns = LATE_NS + RETURN_NS + 6 * MS + CALL_NS / 2;
+    let each_ns = LATE_NS + 6 * MS + CALL_NS / 2;
+    // The last one ends with its sleep.
+    assert_eq!(response.max, ns(first_ns + 19 * (each_ns - 4 * MS) + CALL_NS / 2), "{row:?}");
+    assert_eq!(row.over.unwrap().cycles, response.count);
+    assert!(response.count > 400, "{row:?}");
+}
+
+#[test]
+fn a_thread_of_a_grid_has_a_period_and_one_that_sleeps_for_a_time_has_none() {
+    let grid = TaskPlan::fair("grid", &[UntilNext(15 * MS, 0), UntilNext(15 * MS, 5 * MS)]);
+    let end = of(vec![grid], "grid", None, [50 * MS, 850 * MS]);
+    assert_eq!(end.row("grid").period_ns, ns(5 * MS));
+    let end =
+        of(vec![TaskPlan::fair("relative", &[For(20 * MS)])], "relative", None, [0, 700 * MS]);
+    let own = end.row("relative");
+    assert!(own.period_ns.is_none() && own.by_own_timer > 30, "{own:?}");
+}
+
+#[test]
+fn a_sleep_for_a_time_is_part_of_its_cycle_and_begins_none() {
+    let steps = [UntilNext(20 * MS, 0), Work(MS), For(3 * MS), Work(MS)];
+    let end =
+        of(vec![TaskPlan::fair("within", &steps)], "within", Some(4 * MS), [200 * MS, 2_200 * MS]);
+    let row = end.row("within");
+    assert_eq!((row.period_ns, row.missed), (ns(20 * MS), Some(0)));
+    assert_eq!((row.lateness.unwrap().count, row.asides, row.by_own_timer), (100, 100, 200));
+    let all = end.series("within");
+    assert_eq!((all.count, all.missed, all.max), (100, Some(0), ns(LATE_NS)));
+    // The two parts of the work and the sleep between them are one cycle.
+    let asleep_ns = 3 * MS + SLACK_NS + LATE_NS;
+    let took_ns = LATE_NS + RETURN_NS + MS + asleep_ns + RETURN_NS + MS + CALL_NS;
+    let response = row.response.unwrap();
+    assert_eq!((response.count, response.mean, response.max), (100, ns(took_ns), ns(took_ns)));
+    let over = row.over.unwrap();
+    let waits_ns = 100 * (asleep_ns - CALL_NS - 1_000);
+    assert_eq!((over.cycles, over.wait_ns), (100, waits_ns));
+    assert_eq!(over.waits.unwrap().other_ns, waits_ns);
+}
+
+#[test]
+fn periods_that_a_thread_works_through_are_missed() {
+    // Every fifth cycle takes the time of two and a half, and it goes on with the next that comes.
+    let cycle = |work_ns| [UntilNext(20 * MS, 0), Work(work_ns)];
+    let steps: Vec<Step> = [50, 1, 1, 1, 1].iter().flat_map(|ms| cycle(ms * MS)).collect();
+    let measured = [300 * MS, 3_100 * MS];
+    let end = of(vec![TaskPlan::fair("skips", &steps)], "skips", Some(15 * MS), measured);
+    let row = end.row("skips");
+    assert_eq!((row.period_ns, row.unmatched), (ns(20 * MS), 0));
+    assert_eq!((row.missed, row.over.unwrap().cycles), (Some(40), 20));
+    // Every period is in one of two counts.
+    assert_eq!(row.lateness.unwrap().count + 40, (3_100 - 300) / 20);
+}
+
+#[test]
+fn a_thread_that_never_sleeps_is_named_and_a_slow_one_is_judged_by_its_timer() {
+    let slow = TaskPlan::fair("slow", &[UntilNext(800 * MS, 0)]).on(1);
+    let happened = Machine::run(vec![TaskPlan::fair("never", &[Work(MS)]), slow], 3_000 * MS);
+    let target = AttachTarget::Process(FIRST_TID);
+    let asked = ReplayRequest { target, deadline_ns: None, start_ns: 0, end_ns: 3_000 * MS };
+    let end = run(&asked, &happened);
+    assert_eq!(end.record.never_slept, ["never/5000001"]);
+    let slow = end.row("slow");
+    assert_eq!((slow.latency, slow.wakeups), (Some(AttachedLatency::Lateness), 3));
+}
+
+#[test]
+fn a_thread_that_never_slept_and_has_ended_is_named() {
+    let steps = [Work(2_000 * MS), Exit];
+    let other = TaskPlan::fair("other", &[UntilNext(100 * MS, 0)]).on(1);
+    let happened = Machine::run(vec![TaskPlan::fair("spins", &steps), other], 4_000 * MS);
+    let target = AttachTarget::Process(FIRST_TID);
+    let end = run(
+        &ReplayRequest { target, deadline_ns: None, start_ns: 0, end_ns: 4_000 * MS },
+        &happened,
+    );
+    assert_eq!(end.record.never_slept, ["spins/5000001"]);
+}
+
+#[test]
+fn active_threads_take_the_places_of_idle_ones() {
+    let plan = |at_ns| TaskPlan { at_ns, ..TaskPlan::fair("crowd", &[For(5 * MS)]) };
+    let plans: Vec<TaskPlan> = [1_000].into_iter().chain([1_000 * MS; 8]).map(plan).collect();
+    let happened = Machine::run(plans, 6_000 * MS);
+    let machine = tempfile::tempdir().unwrap();
+    let of_process = |number| (FIRST_TID, FIRST_TID + number);
+    let path = machine.path().to_owned();
+    (100..614).for_each(|number| add_thread(&path, of_process(number), "crowd", 0));
+    add_thread(&path, of_process(0), "crowd", 1);
+    let asked = ReplayRequest::name("crowd", None, [50 * MS, 6_000 * MS]);
+    let mut run = ReplayedRun::start(&asked, &happened.tasks, machine);
+    for until_ns in (1..=120).map(|poll| poll * POLL_NS) {
+        if until_ns >= 1_000 * MS {
+            let sleeps = (until_ns - 1_000 * MS) / (5 * MS);
+            (1..=8).for_each(|number| add_thread(&path, of_process(number), "crowd", sleeps));
+        }
+        run.step(&happened.between(until_ns - POLL_NS, until_ns), until_ns);
+    }
+    let end = run.finish();
+    let rows = end.record.rows.iter().filter(|row| row.tid.is_some() && row.by_own_timer > 0);
+    assert_eq!(rows.count(), 9);
+    // Of the idle ones as many gave way; the few that had no room at first never had any.
+    assert_eq!((end.record.gave_way, end.record.no_room), (8, 4));
+}
