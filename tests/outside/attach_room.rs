@@ -8,6 +8,7 @@ use super::{
 };
 
 #[test]
+#[ignore = "live: twin replayed::active_threads_take_the_places_of_idle_ones"]
 fn of_more_threads_than_there_is_room_for_those_that_become_active_are_measured() {
     if !can_attach() {
         return;

@@ -71,6 +71,7 @@ fn has_zmq() -> bool {
 }
 
 #[test]
+#[ignore = "live: twin replayed::a_late_answer_of_a_server_is_blamed_on_the_task_that_had_its_cpu"]
 fn the_late_dispatches_of_a_pyzmq_server_are_blamed_on_the_task_that_had_its_cpu() {
     if !can_attach() || !is_root() {
         return skip("it needs the rights to trace and to real time");
