@@ -1,7 +1,5 @@
 //! What unit tests of several modules share.
 
-pub(crate) mod once;
-
 use std::{
     fs,
     hint::black_box,

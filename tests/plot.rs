@@ -10,7 +10,7 @@ use tardy::report::page::{Page, PageScheduled, PointKind};
 use tardy::report::plot::{self, PictureKind, PlotError, PlotOptions, Size, View};
 use tardy::run::{Run, Scheduled, Status, Validity};
 
-#[path = "../src/testing/once.rs"]
+#[path = "outside/once.rs"]
 mod once;
 
 use once::made_once;

@@ -65,7 +65,6 @@ mod long_enough;
 mod meddling;
 mod message_peaks;
 mod noise;
-#[path = "../../src/testing/once.rs"]
 mod once;
 mod old_runs;
 mod page;
