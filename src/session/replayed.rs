@@ -70,8 +70,8 @@ struct Explained {
     late: u64,
 }
 
-/// A run over these tasks, the threads of whose first name are attached; what is over `peak_over_ns`
-/// is kept whole, and so many of all are explained in each 50 ms.
+/// A run over these tasks. Samples over `peak_over_ns` are kept whole, and at most `most` late ones
+/// are explained in each 50 ms.
 fn explain(
     plans: Vec<TaskPlan>,
     asked: &ReplayRequest,
