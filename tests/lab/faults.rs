@@ -12,7 +12,9 @@ fn a_guest_that_is_not_done_in_time_or_has_to_stop_ends_at_once_and_leaves_nothi
     let Some(place) = Place::new() else { return };
     let short = Cell { limit: Duration::from_secs(1), ..place.cell(&ENDLESS) };
     let error = place.run(&short, "run").unwrap_err().to_string();
-    assert!(error.contains("did not end within 1 s"), "{error}");
+    // Both limits are that second: a fast host meets the one, a slow host the other.
+    let limits = ["did not end within 1 s", "did not start its first process in 1 s"];
+    assert!(limits.iter().any(|limit| error.contains(limit)), "{error}");
     let asked = Counter::new(0);
     let stop = || asked.replace(asked.get() + 1) > 3;
     let run = RunDirectory::make(&place.path("run")).unwrap();
