@@ -235,6 +235,7 @@ impl Store {
 
 /// With standard output and error caught.
 pub(crate) fn piped(command: &mut Command) -> Child {
+    hear_signals();
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     loop {
         match command.spawn() {
