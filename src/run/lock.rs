@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     const FILE: &str = "TARDY_TEST_LOCKED";
-    const SHARED: &str = "TARDY_TEST_SHARED";
+    const SHARED: &str = "TARDY_TEST_LOCKED_SHARED";
 
     /// Whether the file is taken for held, and for watched, while another process, this test again,
     /// has it locked.
