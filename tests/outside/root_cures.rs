@@ -156,6 +156,7 @@ impl Planted {
 }
 
 #[test]
+#[ignore = "live: twin campaign::judge::tests::stalls_of_a_that_b_has_not_make_b_better"]
 fn a_greedy_thread_is_found_cured_and_left_as_it_was() {
     let Some(planted) = Planted::new() else { return };
     let remedy = planted.remedy().unwrap();
