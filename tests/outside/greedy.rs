@@ -94,7 +94,8 @@ pub(crate) fn assert_kept_in_a(comparison: &Path) {
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     let blocks = list(&record["blocks"]).iter().filter(|block| block["side"] == "a");
     let paths: Vec<&str> = blocks.map(|block| block["path"].as_str().unwrap()).collect();
-    assert!(paths.len() >= 6, "{record}");
+    // The first look comes after four pairs, and may decide.
+    assert!(paths.len() >= 4, "{record}");
     for path in paths {
         let run = read_record(&comparison.join(path));
         let worst = whole(&list(&run["series"])[0]["max"]);
