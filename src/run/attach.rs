@@ -1,4 +1,4 @@
-//! What `run.json` says of threads of others that were looked at: the part that is no latency.
+//! What `run.json` says of threads of others that were looked at: the part that is not a latency.
 
 use serde::{Deserialize, Serialize};
 

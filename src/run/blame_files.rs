@@ -31,7 +31,7 @@ impl BlameFiles {
         Ok(files)
     }
 
-    /// Whether another process looks at this run while it goes on.
+    /// Whether another process looks at this run while it is in progress.
     #[must_use]
     pub fn is_watched(&mut self) -> bool {
         if self.log.is_none() {

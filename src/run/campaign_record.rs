@@ -76,8 +76,8 @@ pub(super) fn read<T: CampaignRecord>(path: PathBuf) -> Result<T, CampaignRecord
     }
 }
 
-/// Reads the record of this name in a directory that is held open, to go on with it: the caller's
-/// own, which nobody else can write. `shown` is where that is.
+/// Reads the record of this name in a directory that is held open, to continue with it: the
+/// caller's own, which nobody else can write. `shown` is where that is.
 pub(super) fn read_own<T: CampaignRecord>(
     directory: &RunDirectory,
     name: &str,

@@ -35,7 +35,7 @@ impl SeriesCounts {
     }
 
     /// Adds counts to a series; nothing more once the memory is used up, see
-    /// [`SeriesCounts::refusal`]. A series of no such number is passed over.
+    /// [`SeriesCounts::refusal`]. A series of no such number is skipped.
     pub fn add(&mut self, number: usize, counts: &Histogram<u64>) {
         for bucket in counts.iter_recorded() {
             let index = index_of(i64::try_from(bucket.value_iterated_to()).unwrap_or(i64::MAX));

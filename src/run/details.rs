@@ -15,7 +15,8 @@ use super::{
 /// Stretches into which the planned length of a run is divided.
 const BLOCKS: i64 = 20;
 
-/// Length of a stretch where the run was to go on until it was ended, or its length is unknown, ns.
+/// Length of a stretch where the run was to continue until it was ended, or its length is unknown,
+/// ns.
 const BLOCK_WITHOUT_END_NS: i64 = 60_000_000_000;
 
 /// Causes that are kept of a series: those that took longest.

@@ -21,9 +21,9 @@ pub struct SeriesDetails {
     /// Its name.
     pub name: String,
     /// The median of the maxima of equal stretches, each a twentieth of the planned length, ns.
-    /// Absent where `series.hlog` is damaged, or holds not one whole stretch.
+    /// `None` if `series.hlog` is damaged, or holds not one whole stretch.
     pub block_max_ns: Option<i64>,
-    /// What its late samples were blamed on; absent where the run was not traced.
+    /// What its late samples were blamed on; `None` if the run was not traced.
     pub late: Option<LateDetails>,
 }
 

@@ -351,7 +351,7 @@ fn unsynced(name: &OsStr, error: io::Error) -> Unsynced {
     Unsynced { file: name.to_string_lossy().into_owned(), error }
 }
 
-/// Some file systems cannot be asked to sync, which is no fault of the disk.
+/// Some file systems cannot be asked to sync, which is not a fault of the disk.
 pub(super) fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
     match synced {
         Ok(()) | Err(Errno::INVAL) => Ok(()),

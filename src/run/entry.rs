@@ -69,7 +69,7 @@ impl RunHead {
         record.is_ok_and(|record| lock::is_held(&record).unwrap_or(false))
     }
 
-    /// When it started; absent where the record names no time.
+    /// When it started; `None` if the record names no time.
     #[must_use]
     pub fn start(&self) -> Option<jiff::Timestamp> {
         self.started_at.parse().ok()
@@ -87,7 +87,7 @@ struct HeadParts {
 }
 
 impl HeadParts {
-    /// The head in the beginning of a record; nothing where it is not all in there.
+    /// The head in the beginning of a record; nothing if it is not all in there.
     fn of(text: &[u8], path: &Path) -> Option<RunHead> {
         let mut parts = Self::default();
         // That the rest was left unread is an error to the parser.
@@ -184,7 +184,7 @@ pub struct RunEntry {
     /// The planned length of an interval of `series.hlog`, ns; 0 in early runs.
     #[serde(default)]
     pub log_interval_ns: i64,
-    /// The result of messages; absent where none are exchanged.
+    /// The result of messages; `None` if none are exchanged.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
     series: Vec<SeriesEntry>,
@@ -291,7 +291,7 @@ impl RunEntry {
         self.whole().filter_map(|series| series.percentile(name)).max()
     }
 
-    /// When it started; absent where the record names no time.
+    /// When it started; `None` if the record names no time.
     #[must_use]
     pub fn start(&self) -> Option<jiff::Timestamp> {
         self.started_at.parse().ok()

@@ -1,4 +1,4 @@
-//! Figures: results of a probe that are no latencies, as bandwidths, times of system calls and
+//! Figures: results of a probe that are not latencies, as bandwidths, times of system calls and
 //! shares of CPU time. Each is measured again and again; every value is kept, and the mean has an
 //! interval.
 
@@ -118,7 +118,7 @@ pub fn summarize_figure(head: &FigureHead, values: &[f64]) -> FigureRecord {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let mean = (!values.is_empty()).then(|| mean(&values));
     let half = mean.and_then(|mean| half_width(&values, mean));
-    // Of few values the interval is wide: where none is negative, neither is what they estimate.
+    // Of few values the interval is wide: if none is negative, neither is what they estimate.
     let least = if values.iter().all(|value| *value >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
     FigureRecord {
         name: head.name.clone(),

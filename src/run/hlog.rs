@@ -153,7 +153,7 @@ pub enum HlogError {
 }
 
 /// Reads a log line by line and hands over what each says. A last line without its end is what a
-/// killed writer leaves, and is passed over.
+/// killed writer leaves, and is skipped.
 ///
 /// # Errors
 /// At the first damaged line; what came before was handed over.

@@ -31,7 +31,7 @@ const GAPS: &str = "its samples are the gaps themselves, and one that the hyperv
                     gap without it; the figure `stolen` of a series says what the steal clock \
                     counted";
 
-/// Why nothing is removed where there are results that are no latencies, or such of other threads.
+/// Why nothing is removed where there are results that are not latencies, or such of other threads.
 const FIGURES: &str = "besides latencies it has results that were counted as they were (rates, \
                        deadlines, waits), and those cannot be counted again";
 
@@ -66,7 +66,7 @@ pub enum WithoutHostError {
         /// The run's name.
         run: String,
     },
-    /// It goes on, or its maker was killed.
+    /// It continues, or its maker was killed.
     #[error(
         "--without host: {run} has not ended in order, so that what the hypervisor took is known \
          of a part of it only: wait for its end, or measure again"

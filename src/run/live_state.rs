@@ -1,5 +1,5 @@
-//! `live.json`: what is known of a run while it goes on and stands in no other file yet. Written
-//! once a second while somebody looks, and removed at the end.
+//! `live.json`: what is known of a run while it is in progress and stands in no other file yet.
+//! Written once a second while somebody looks, and removed at the end.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,9 +4,9 @@
 //! it, and readers can ask without taking it. It is a lock for writing, which nobody can take who
 //! may not write the record. One for reading is open to all who may read it, and says nothing.
 //!
-//! One for reading on `series.hlog` says "somebody looks at this run while it goes on". Whoever may
-//! read the run can take it, nothing is written for it, and it goes with its holder. All that its
-//! maker does for it is to write more often what is read then.
+//! One for reading on `series.hlog` says "somebody looks at this run while it is in progress".
+//! Whoever may read the run can take it, nothing is written for it, and it goes with its holder.
+//! All that its maker does for it is to write more often what is read then.
 
 use std::{fs::File, io};
 

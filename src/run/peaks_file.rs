@@ -358,7 +358,7 @@ mod tests {
         let peaks = read(&text, 100, true);
         let held = |series: &str| peaks.worst.iter().filter(|peak| peak.series == series).count();
         assert_eq!((peaks.worst.len(), peaks.all.len()), (100, 902));
-        // Half are of series of their own, the worst of these; "few" is not among them.
+        // Half are of their own series, the worst of these; "few" is not among them.
         assert_eq!((held("many"), held("n399"), held("n351"), held("few")), (51, 1, 1, 0));
         let without: String = text.lines().take(502).map(|line| format!("{line}\n")).collect();
         let peaks = read(&without, 100, true);

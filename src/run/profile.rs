@@ -99,7 +99,7 @@ pub struct ProfileCost {
 pub struct ProfileRow(pub u32, pub u32, pub CpuContext, pub u32, pub u64, pub u64);
 
 impl ProfileRow {
-    /// The place of its stack in the tree, counted from 0; absent where it has none.
+    /// The place of its stack in the tree, counted from 0; `None` if it has none.
     #[must_use]
     pub fn node(&self) -> Option<usize> {
         (self.3 as usize).checked_sub(1)
@@ -148,7 +148,7 @@ pub struct Profile {
     #[serde(deserialize_with = "limited::<_, _, MOST_TASKS>")]
     pub tasks: Vec<ProfiledTask>,
     /// CPU, number of the task, context, number of the node of the innermost function plus 1 (0
-    /// where there is no stack), samples, and their weight.
+    /// without a stack), samples, and their weight.
     #[serde(deserialize_with = "limited::<_, _, MOST_ROWS>")]
     pub rows: Vec<ProfileRow>,
 }
@@ -226,7 +226,7 @@ impl Profile {
     }
 }
 
-/// Reads the profile in `directory`; nothing where there is none.
+/// Reads the profile in `directory`; nothing if there is none.
 ///
 /// # Errors
 /// What is wrong with the file.

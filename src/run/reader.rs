@@ -50,7 +50,7 @@ pub struct Run {
     pub document: Document,
     /// What is moved in its log, where it is read without the time of its hypervisor.
     pub(super) moves: Option<Arc<HostMoves>>,
-    /// Who can have written its record; absent where it was not read from a file.
+    /// Who can have written its record; `None` if it was not read from a file.
     author: Option<Author>,
 }
 
@@ -86,7 +86,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Who can have written its record; absent where it was not read from a file.
+    /// Who can have written its record; `None` if it was not read from a file.
     #[must_use]
     pub const fn author(&self) -> Option<Author> {
         self.author

@@ -97,7 +97,7 @@ pub struct RunRepair {
 pub struct SpoolRepair {
     /// Its name in the run directory: `samples/000003.spool`.
     pub spool: String,
-    /// The closed file that has its samples; absent where it has none.
+    /// The closed file that has its samples; `None` if it has none.
     pub closed: Option<String>,
     /// Whether that was there already, and whole.
     pub was_closed: bool,
@@ -109,7 +109,7 @@ pub struct SpoolRepair {
     pub unread_bytes: u64,
     /// Samples of series that the run does not have, which no closed file has.
     pub strangers: u64,
-    /// The name under which it is kept, where it could not be read to its end; absent where it is
+    /// The name under which it is kept, where it could not be read to its end; `None` if it is
     /// gone.
     pub kept_as: Option<String>,
 }
@@ -152,7 +152,7 @@ pub fn repair(path: &Path) -> Result<RunRepair, RepairError> {
     Ok(done)
 }
 
-/// The names of the regular files in a directory, sorted; those that are no text are left out.
+/// The names of the regular files in a directory, sorted; those that are not text are left out.
 fn files(directory: &RunDirectory) -> io::Result<Vec<String>> {
     let regular = |(name, kind): (OsString, FileType)| {
         (kind == FileType::RegularFile).then(|| name.into_string().ok()).flatten()

@@ -163,7 +163,7 @@ impl<'a> SampleReader<'a> {
     }
 
     /// Hands over every sample of one file with the number of its series; samples of other series
-    /// are passed over.
+    /// are skipped.
     ///
     /// # Errors
     /// A closed file that is damaged, of another shape or beyond the limits, or a file with which

@@ -70,7 +70,7 @@ const LARGEST_TRACK: u64 = 32 << 20;
 /// So many rows are read: each takes some ten times its bytes.
 const MOST_ROWS: usize = 2_000_000;
 
-/// Reads rows back. A last line without its end is what a killed writer leaves, and is passed over:
+/// Reads rows back. A last line without its end is what a killed writer leaves, and is skipped:
 /// what is left of its last number would be another number.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub fn from_csv<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
 }
 
 /// A text for a cell of a CSV file, which a spreadsheet must not take for a formula: one that
-/// begins as a formula does stands behind an apostrophe. Numbers are no texts.
+/// begins as a formula does stands behind an apostrophe. Numbers are not texts.
 #[must_use]
 pub fn no_formula(text: &str) -> Cow<'_, str> {
     if is_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }

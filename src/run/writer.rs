@@ -188,7 +188,7 @@ impl RunWriter {
         self.directory.replace(names::LIVE, text.as_bytes())
     }
 
-    /// Whether another process looks at this run while it goes on.
+    /// Whether another process looks at this run while it is in progress.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.hlog.as_ref().is_some_and(|log| lock::is_watched(&log.file))
@@ -348,7 +348,7 @@ impl SampleFiles {
             return Ok(());
         }
         let (framed, closed) = (self.name("spool"), self.name("parquet"));
-        // Whatever comes of it, the next samples go to a file of their own.
+        // Whatever comes of it, the next samples go to their own file.
         self.number += 1;
         let open = BufReader::new(self.directory.read(&framed)?);
         let mut draft = self.directory.draft(&closed)?;

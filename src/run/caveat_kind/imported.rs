@@ -75,7 +75,7 @@ pub enum ImportCaveat {
         /// What those lines begin with.
         lines: Vec<&'static str>,
     },
-    /// Turns of a loop that nothing disturbed are no gaps.
+    /// Turns of a loop that nothing disturbed are not gaps.
     TurnsLeftOut {
         /// How many.
         turns: u64,

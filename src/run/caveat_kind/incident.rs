@@ -134,9 +134,9 @@ pub struct GovernorChange {
 pub struct FrequencyChange {
     /// The CPU.
     pub cpu: u32,
-    /// How often; absent where the kernel counts none.
+    /// How often; `None` if the kernel counts none.
     pub changes: Option<u64>,
-    /// At the start and at the end, kHz; absent where they hardly differ.
+    /// At the start and at the end, kHz; `None` if they hardly differ.
     pub frequency_khz: Option<(u64, u64)>,
 }
 

@@ -141,7 +141,7 @@ pub struct SendRefusal {
     pub end: String,
     /// How many.
     pub packets: u64,
-    /// The error of the last of them; absent where the end does not report it.
+    /// The error of the last of them; `None` if the end does not report it.
     pub error: Option<OsError>,
 }
 

@@ -8,7 +8,7 @@ use crate::{
     units::Nanos,
 };
 
-/// The code of a run after which something could not be put back.
+/// The code of a run after which something could not be restored.
 pub const NOT_PUT_BACK: &str = "not_put_back";
 
 /// A caveat about what tardy set up, could not set up, or could not restore.
@@ -17,7 +17,7 @@ pub const NOT_PUT_BACK: &str = "not_put_back";
 pub enum SetupCaveat {
     /// A killed tardy left settings changed.
     LeftChanged {
-        /// Which, and why they were not put back.
+        /// Which, and why they were not restored.
         failed: Vec<String>,
     },
     /// Another tardy holds settings changed.
@@ -32,7 +32,7 @@ pub enum SetupCaveat {
         /// The journal, and why.
         why: String,
     },
-    /// At the end something could not be put back.
+    /// At the end something could not be restored.
     NotPutBack {
         /// What, and why.
         failed: Vec<String>,
@@ -45,7 +45,7 @@ pub enum SetupCaveat {
         place: String,
         /// What it was set to.
         was: String,
-        /// What was found; absent where it was gone.
+        /// What was found; `None` if it was gone.
         now: Option<String>,
     },
     /// Measured threads have the highest priority there is.

@@ -36,7 +36,7 @@ pub enum ShieldCaveat {
         path: String,
         /// What was in it when the shield stood.
         was: String,
-        /// What was found; absent where the file was gone.
+        /// What was found; `None` if the file was gone.
         now: Option<String>,
         /// When that was seen, ns from the start of the run; absent at its end.
         at_ns: Option<i64>,

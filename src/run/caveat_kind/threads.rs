@@ -79,11 +79,11 @@ pub struct ThreadTerms {
     pub policy: String,
     /// Real-time priority, 0 for `other`.
     pub priority: u32,
-    /// Nice value; absent where none is asked for.
+    /// Nice value; `None` if none is asked for.
     pub nice: Option<i32>,
     /// Its CPUs, `0-3,7`.
     pub cpus: String,
-    /// Its timer slack, ns; absent where it does not act.
+    /// Its timer slack, ns; `None` if it does not act.
     pub timer_slack_ns: Option<u64>,
 }
 

@@ -24,12 +24,12 @@ pub enum TraceCaveat {
     TracedInPart {
         /// Missing tracepoints, and what cannot be reported without them.
         missing: Vec<MissingTracepoint>,
-        /// Why there are stages and no causes, and the remedy; absent where there are causes.
+        /// Why there are stages and no causes, and the remedy; `None` if there are causes.
         no_causes: Option<String>,
     },
     /// The kernel's own tracer did it, not BPF.
     TracedByTracefs {
-        /// Why not by BPF, and the remedy; absent where it was asked for so.
+        /// Why not by BPF, and the remedy; `None` if it was asked for so.
         why_not_bpf: Option<String>,
         /// Whether causes were looked for, too.
         causes: bool,

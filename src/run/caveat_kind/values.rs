@@ -9,7 +9,7 @@ use crate::units;
 /// An error of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OsError {
-    /// Its number; absent where the error is not the kernel's.
+    /// Its number; `None` if the error is not the kernel's.
     pub errno: Option<i32>,
     /// Its text, `Operation not permitted`.
     pub text: String,

@@ -39,7 +39,7 @@ impl RunDirectory {
         Ok(made)
     }
 
-    /// Opens one that is there to go on with it: the caller's own, which nobody else can write.
+    /// Opens one that is there to continue with it: the caller's own, which nobody else can write.
     ///
     /// # Errors
     /// It is a link or another user's, or others can write it: with the `chmod` that helps.

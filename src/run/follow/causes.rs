@@ -18,7 +18,7 @@ const WINDOW_NS: i64 = 10_000_000_000;
 /// What late samples were blamed on between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecentCauses {
-    /// From when, `CLOCK_MONOTONIC` ns; absent where it is from the start of the run.
+    /// From when, `CLOCK_MONOTONIC` ns; `None` if it is from the start of the run.
     pub from_ns: Option<i64>,
     /// Until when, `CLOCK_MONOTONIC` ns.
     pub until_ns: i64,
@@ -93,8 +93,8 @@ impl BlameLog {
         }
     }
 
-    /// The causes of the last seconds; of all the run, where it was looked at once. Absent where
-    /// there are no sums yet.
+    /// The causes of the last seconds; of all the run, where it was looked at once. `None` if there
+    /// are no sums yet.
     pub(super) fn recent(&self) -> Option<RecentCauses> {
         let now = self.last.back()?;
         let before = self.last.front().filter(|_| self.last.len() > 1);

@@ -14,13 +14,13 @@ const LONG_S: f64 = 1.5;
 pub struct LastMinute {
     /// The second of the last cell, from the start of the run.
     newest: i64,
-    /// Oldest first; absent where no sample came.
+    /// Oldest first; `None` if no sample came.
     cells: VecDeque<Option<i64>>,
 }
 
 impl LastMinute {
-    /// Notes that the largest latency between two moments, s, was `largest_ns`; absent where none
-    /// came. What is older than a minute is passed over.
+    /// Notes that the largest latency between two moments, s, was `largest_ns`; `None` if none
+    /// came. What is older than a minute is skipped.
     pub(super) fn note(&mut self, from_s: f64, to_s: f64, largest_ns: Option<i64>) {
         let (first, last) = if to_s - from_s > LONG_S {
             (from_s.floor() as i64, to_s.ceil() as i64 - 1)
@@ -38,7 +38,7 @@ impl LastMinute {
         }
     }
 
-    /// Goes on to this second.
+    /// Continues to this second.
     pub(super) fn advance(&mut self, second: i64) {
         let second = second.max(0);
         if self.cells.is_empty() {

@@ -1,5 +1,5 @@
-//! A run while it goes on, read from its directory: each look reads what was added since the last
-//! one, and nothing twice.
+//! A run while it is in progress, read from its directory: each look reads what was added since the
+//! last one, and nothing twice.
 
 mod causes;
 mod minute;
@@ -186,7 +186,7 @@ impl RunFollower {
         self.read
     }
 
-    /// What the late samples of the last seconds were blamed on; absent where there are no sums.
+    /// What the late samples of the last seconds were blamed on; `None` if there are no sums.
     #[must_use]
     pub fn recent_causes(&self) -> Option<RecentCauses> {
         self.blame.recent()
@@ -217,7 +217,7 @@ impl RunFollower {
     }
 }
 
-/// What is known meanwhile; nothing where that is not written.
+/// What is known meanwhile; nothing if that is not written.
 fn read_state(directory: &Path) -> Result<Option<LiveState>, String> {
     match files::read(&directory.join(names::STATE), LARGEST_STATE) {
         Ok(text) => match serde_json::from_slice(&text) {

@@ -35,7 +35,7 @@ const MOST_FOUND: usize = 4_096;
 /// Times in the log are rounded to 1 ms.
 const ROUNDED_S: f64 = 0.002;
 
-/// A series of whole latencies while its run goes on.
+/// A series of whole latencies while its run is in progress.
 #[derive(Debug, Clone)]
 pub struct FollowedSeries {
     /// What it is measured as.

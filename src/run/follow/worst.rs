@@ -49,7 +49,7 @@ pub struct MainPart {
     pub ns: u64,
 }
 
-/// What is read of a line; its timeline is passed over.
+/// What is read of a line; its timeline is skipped.
 #[derive(Deserialize)]
 struct PeakLine {
     at_ns: Option<i64>,

@@ -15,7 +15,7 @@ const I16: u8 = 4;
 const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
 
-/// Values within values that are passed over: more than any footer has.
+/// Values within values that are skipped: more than any footer has.
 const DEEPEST: u8 = 16;
 
 /// The bytes that are not read yet. What does not hold together gives nothing.

@@ -22,7 +22,7 @@ const BESIDE: usize = 4096;
 const PLAIN: i64 = 0;
 const ZSTD: i64 = 6;
 
-/// Kinds of pages by Parquet's numbers: two forms of data, and between them what is no data.
+/// Kinds of pages by Parquet's numbers: two forms of data, and between them what is not data.
 const DATA: i64 = 0;
 const DICTIONARY: i64 = 2;
 const DATA_2: i64 = 3;

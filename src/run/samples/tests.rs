@@ -70,7 +70,7 @@ fn row_groups_and_batches_that_do_not_come_out_even_lose_nothing() {
     let samples: Vec<Vec<Sample>> = vec![list((1 << 20) + 1), list(0), list(4097)];
     write_at(&path, &series, &samples);
     assert_eq!(read_all(&path, &series), samples);
-    // A series that the reader does not ask for is passed over.
+    // A series that the reader does not ask for is skipped.
     assert_eq!(read_all(&path, &series[2..]), samples[2..]);
 }
 
