@@ -62,7 +62,7 @@ fn typed(ns: f64) -> String {
     }
 }
 
-/// One figure in a line that goes on: `p50 +19.6 % (+18.1 % to +21.2 %)`.
+/// One figure in a line that continues: `p50 +19.6 % (+18.1 % to +21.2 %)`.
 #[must_use]
 pub fn estimate(row: &ComparedFigureRow) -> String {
     format!("{} {} ({})", row.figure, change(row), interval(row))

@@ -18,7 +18,7 @@ const SHOWN: usize = 16;
 /// Rows of names: programs give each thread its own.
 const NAMES: usize = 32;
 
-/// Columns that go on a narrow terminal, the first of them first.
+/// Columns that fit on a narrow terminal, the first of them first.
 pub(super) const LEAST: [&str; 7] =
     ["IPI", "ready", "interrupt", "slack", "timer", "period", "task"];
 

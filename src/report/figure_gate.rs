@@ -1,4 +1,4 @@
-//! Limits of figures that are no latencies: `pipe/64KiB>=900MB/s`, `cpu0/lost<0.5%`, `xruns=0`.
+//! Limits of figures that are not latencies: `pipe/64KiB>=900MB/s`, `cpu0/lost<0.5%`, `xruns=0`.
 //!
 //! A figure is measured again and again. It passes where the 95 % interval of its mean keeps the
 //! limit, fails where all of the interval is beyond, and is inconclusive else. Counts are summed:
@@ -47,7 +47,7 @@ pub struct FigureGate {
     unit: FigureUnit,
 }
 
-/// Why an expression is no limit of a figure.
+/// Why an expression is not a limit of a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FigureGateError {
     /// No comparison in it.

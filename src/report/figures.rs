@@ -1,4 +1,4 @@
-//! Figures that are no latencies, as a table and in a sentence.
+//! Figures that are not latencies, as a table and in a sentence.
 
 use super::table::Table;
 use crate::{
@@ -11,7 +11,7 @@ const IN_HEADLINE: usize = 3;
 
 /// A row per figure; nothing where a run has none.
 pub(super) fn table(document: &Document) -> Option<Table> {
-    // Those of attached threads stand in a table of their own.
+    // Those of attached threads stand in their own table.
     if document.figures.is_empty() || document.attached.is_some() {
         return None;
     }
@@ -21,7 +21,7 @@ pub(super) fn table(document: &Document) -> Option<Table> {
     Some(table)
 }
 
-/// Columns that go on a narrow terminal, the first of them first.
+/// Columns that fit on a narrow terminal, the first of them first.
 pub(super) const LEAST: [&str; 4] = ["least", "most", "repeats", "unit"];
 
 fn row(figure: &FigureRecord) -> Vec<String> {

@@ -142,7 +142,7 @@ fn place(series: &SeriesSummary) -> String {
     }
 }
 
-/// That threads which never sleep had their CPUs all the time; absent where they did not spin.
+/// That threads which never sleep had their CPUs all the time; `None` if they did not spin.
 fn no_gap(document: &Document) -> Option<String> {
     let ProbeRecord::Noise(noise) = &document.probe else { return None };
     let over = Nanos(noise.gap_over_ns);
@@ -222,8 +222,8 @@ impl MissedInAll {
         Self::of_series(&document.wakeups().collect::<Vec<_>>())
     }
 
-    /// Of the work after wake-ups: also those that passed while a thread worked. Absent where
-    /// there is no work that counts them.
+    /// Of the work after wake-ups: also those that passed while a thread worked. `None` if there is
+    /// no work that counts them.
     fn of_work(document: &Document) -> Option<Self> {
         let all: Vec<_> = document.responses().filter(|own| own.missed.is_some()).collect();
         (!all.is_empty()).then(|| Self::of_series(&all))

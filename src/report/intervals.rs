@@ -59,9 +59,9 @@ pub struct NamedInterval {
     pub percentile: String,
     /// Its value in this run.
     pub value_ns: u64,
-    /// The lower end; absent where not even that can be said.
+    /// The lower end; `None` if not even that can be said.
     pub low_ns: Option<u64>,
-    /// The upper end; absent where `backing` is `too_few`.
+    /// The upper end; `None` if `backing` is `too_few`.
     pub high_ns: Option<u64>,
     /// Samples of the series.
     pub samples: u64,

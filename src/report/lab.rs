@@ -74,7 +74,7 @@ pub struct ConfigRow {
 pub fn show(sheet: &MatrixView) -> String {
     let matrix = &sheet.matrix;
     // Names of plans, loads and kernels are foreign, and what failed says anything: none of it
-    // begins a line of its own, or has a colour. What is in tables is plain already.
+    // begins its own line, or has a colour. What is in tables is plain already.
     let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain::plain(&headline(sheet)))];
     lines.extend(meanings(matrix).iter().map(|line| plain::plain(line)));
     lines.extend(matrix.remarks.iter().map(|line| plain::plain(line)));

@@ -105,7 +105,7 @@ pub fn clock(clock: &ClockRecord) -> String {
     )
 }
 
-/// A rate as tables write it, `-` where there is none.
+/// A rate as tables write it, `-` if there is none.
 #[must_use]
 pub fn per_s(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), rate)

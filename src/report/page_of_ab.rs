@@ -17,7 +17,7 @@ const COMPARED: &str = "compared";
 const TRIAL: &str = "trial";
 
 /// The page of a comparison; `found` has one entry for each block of the record, and `blocks` is
-/// what the compared blocks of both sides say when they are held against each other.
+/// what the compared blocks of both sides say when they are compared with each other.
 #[must_use]
 pub fn page(
     record: &AbRecord,

@@ -11,7 +11,7 @@ use crate::run::{PlanCell, PlanRecord, Run};
 /// What there is of one run of a plan, or of one block of a comparison.
 #[derive(Debug, Default, Clone)]
 pub struct FoundRun {
-    /// The run; absent where it was not measured or cannot be read.
+    /// The run; `None` if it was not measured or cannot be read.
     pub run: Option<Run>,
     /// Why it cannot be read.
     pub error: Option<String>,
@@ -28,11 +28,11 @@ pub struct MeasuredPlan {
     pub record: PlanRecord,
     /// What there is of each cell of the record.
     pub found: Vec<FoundRun>,
-    /// What was found on the machine before; absent where nobody looked.
+    /// What was found on the machine before; `None` if nobody looked.
     pub findings: Option<Vec<PageFinding>>,
 }
 
-/// The cells of one plan, or of several beside each other: then each has columns of its own.
+/// The cells of one plan, or of several beside each other: then each has its own columns.
 #[derive(Debug)]
 pub struct PlanSheet {
     /// How many plans there are.

@@ -27,7 +27,7 @@ pub const BY_THEMSELVES: &str = "Latencies of each row are judged by themselves,
                                  difference is wrongly seen. Figures that are no latencies are \
                                  judged at 5 % for all of them together.";
 
-/// One combination of a plan, held against the same one of the first plan.
+/// One combination of a plan, compared with the same one of the first plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldRow {
     /// The row.
@@ -44,10 +44,10 @@ pub struct HeldRow {
     pub sentence: String,
 }
 
-/// Plans, each after the first held against it.
+/// Plans, each after the first compared with it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlansBeside {
-    /// What they are called, the one first that the others are held against.
+    /// What they are called, the one first that the others are compared with.
     pub plans: Vec<String>,
     /// The worst of what is said of rows and figures.
     pub verdict: AbVerdict,
@@ -55,7 +55,7 @@ pub struct PlansBeside {
     pub has_invalid: bool,
     /// Latencies.
     pub rows: Vec<HeldRow>,
-    /// Figures that are no latencies; only those of two plans are judged.
+    /// Figures that are not latencies; only those of two plans are judged.
     pub figures: Vec<PartFigure>,
     /// What has to be known besides.
     pub remarks: Vec<String>,

@@ -123,7 +123,7 @@ pub struct BesidePublished {
 pub struct FigureLine {
     /// The series, or what the source calls it.
     pub name: String,
-    /// How many samples; null where that is not stated.
+    /// How many samples; null if that is not stated.
     pub samples: Option<u64>,
     /// By name, ns: `min`, `mean`, `p50`, `p99`, `max`.
     pub figures_ns: BTreeMap<String, f64>,
@@ -191,7 +191,7 @@ pub fn beside(document: &Document, id: &str) -> Result<BesidePublished, Publishe
     })
 }
 
-/// Names of the tables that `is_meant`; `none` where there is none.
+/// Names of the tables that `is_meant`; `none` if there is none.
 fn ids(is_meant: impl Fn(&PublishedTable) -> bool) -> String {
     let ids = PUBLISHED.iter().filter(|table| is_meant(table)).map(|table| table.id.as_str());
     let ids: Vec<&str> = ids.collect();

@@ -54,10 +54,10 @@ impl SeriesBlocks {
     }
 
     /// The caveats that follow, but for those that the record has; none of a run without the time
-    /// of its hypervisor, and none of one that goes on.
+    /// of its hypervisor, and none of one that continues.
     #[must_use]
     pub fn caveats(&self, document: &Document) -> Vec<CaveatKind> {
-        // Those of what was measured are in the record already. Of a run that goes on some commands
+        // Those of what was measured are in the record already. Of a run in progress some commands
         // read the log and others do not, and its verdict is to be one.
         if document.without_host.is_some() || document.status == Status::Running {
             return Vec::new();
@@ -146,7 +146,7 @@ mod tests {
         let record = run.record_with(found);
         assert_eq!(record.validity, Validity::Weakened);
         assert!(record.caveats.iter().any(|caveat| caveat.code == LEVEL_CHANGED));
-        // What is in the record is not said twice, and of a run that goes on nothing is.
+        // What is in the record is not said twice, and of a run in progress nothing is.
         let mut again = Run::of(run.path.clone(), record);
         assert_eq!(found_in_log(&again), []);
         again.document.caveats.clear();

@@ -75,7 +75,7 @@ pub fn of(plans: &[MeasuredPlan], sheet: &PlanSheet) -> Option<PageSuite> {
     })
 }
 
-/// Figures of all rows that are no latencies, those of two plans judged together.
+/// Figures of all rows that are not latencies, those of two plans judged together.
 #[must_use]
 pub fn figures_of(plans: usize, sheet: &PlanSheet) -> Vec<PartFigure> {
     let mut found =

@@ -6,7 +6,7 @@ use crate::{
     units::Nanos,
 };
 
-/// Columns that go on a narrow terminal, the first of them first.
+/// Columns that fit on a narrow terminal, the first of them first.
 pub(super) const LEAST: [&str; 2] = ["+/- SD", "work"];
 
 /// A row per task; nothing where a run has none.

@@ -40,8 +40,8 @@ use crate::{
 pub use fold::fold;
 pub use intervals::interval;
 
-/// Columns of latencies that go on a narrow terminal, the first of them first. Never how many there
-/// were, how many were missed, and the maximum.
+/// Columns of latencies that fit on a narrow terminal, the first of them first. Never how many
+/// there were, how many were missed, and the maximum.
 const LEAST: [&str; 7] = ["mean", "p90", "p99.999", "min", "p99.99", "p50", "p99.9"];
 
 const BOLD: Style = Style::new().bold();

@@ -25,7 +25,7 @@ pub fn without_host(mut run: Run) -> Result<Run, WithoutHostError> {
     Ok(run)
 }
 
-/// Runs that are held against each other without their hosts; one of which no hypervisor is known
+/// Runs that are compared with each other without their hosts; one of which no hypervisor is known
 /// is taken as it was measured.
 ///
 /// # Errors

@@ -23,7 +23,7 @@ pub use page::{PageBlame, PagePeaks};
 /// What a run knows of causes.
 #[derive(Debug, Clone, Default)]
 pub struct Causes {
-    /// What all late wake-ups were blamed on; absent where that was not recorded, or is damaged.
+    /// What all late wake-ups were blamed on; `None` if that was not recorded, or is damaged.
     pub blame: Option<Blame>,
     /// How far into the run the sums reach, ns, where it did not end in order; 0 where there are
     /// none yet.

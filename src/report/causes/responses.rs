@@ -1,4 +1,4 @@
-//! What late responses were spent on, as sums: they are no wake-ups, and in no band.
+//! What late responses were spent on, as sums: they are not wake-ups, and in no band.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 

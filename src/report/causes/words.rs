@@ -57,7 +57,7 @@ const fn was(cause: Cause) -> (&'static str, &'static str) {
     }
 }
 
-/// What went on meanwhile: the same, and the task stands for `{task}`; absent where nobody knows.
+/// Activity at the same time: the same, and the task stands for `{task}`; `None` if nobody knows.
 const fn during(cause: Cause) -> Option<(&'static str, &'static str)> {
     Some(match cause {
         Cause::IrqsOff => ("interrupts were off", " in {}"),
@@ -98,7 +98,7 @@ pub fn phrase(cause: Cause, name: &str) -> String {
     }
 }
 
-/// What went on meanwhile; nothing where nobody knows.
+/// Activity at the same time; nothing where nobody knows.
 #[must_use]
 pub fn while_words(part: &PagePart) -> Option<String> {
     let (bare, named) = during(part.cause)?;

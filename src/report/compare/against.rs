@@ -1,4 +1,4 @@
-//! `worse<5%@p99 vs BASE`: runs held against others that were named, and what is known beforehand.
+//! `worse<5%@p99 vs BASE`: runs compared with others that were named, and what is known beforehand.
 
 use super::{CompareOptions, WorseGate, compare_runs};
 use crate::{
@@ -15,7 +15,7 @@ pub struct GateBase {
     runs: Vec<Run>,
 }
 
-/// What is to be held against them, as far as it is known before it is measured.
+/// What is to be compared with them, as far as it is known before it is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldRuns<'a> {
     /// The probe.
@@ -62,7 +62,7 @@ impl GateBase {
         self.runs.iter().any(|own| own.document.id == run.document.id)
     }
 
-    /// Why these cannot be held against its runs; nothing where they can.
+    /// Why these cannot be compared with its runs; nothing where they can.
     #[must_use]
     pub fn refusal(&self, held: HeldRuns<'_>) -> Option<String> {
         let gate = &self.gate;

@@ -31,7 +31,7 @@ pub fn causes_between(a: &[&Run], b: &[&Run]) -> Vec<BandDifference> {
     of_bands(&bands(a), &bands(b))
 }
 
-/// Why no causes are compared, where none are.
+/// Why no causes are compared, if none are.
 pub(super) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
     let all: Vec<&Run> = a.iter().chain(b).copied().collect();
     let without = all.iter().filter(|run| bands_of(run).is_empty());
@@ -63,7 +63,7 @@ pub(super) fn of_bands(a: &[Vec<Band>], b: &[Vec<Band>]) -> Vec<BandDifference> 
     names.filter_map(|name| Some(difference(name, &side(a, name)?, &side(b, name)?))).collect()
 }
 
-/// The means of a band over the runs of a side; absent where one has none.
+/// The means of a band over the runs of a side; `None` if one has none.
 fn side(runs: &[Vec<Band>], name: &str) -> Option<SideBand> {
     let mut found = SideBand::default();
     for run in runs {

@@ -34,8 +34,8 @@ pub(super) fn pools(a: &[&LoggedRun], b: &[&LoggedRun], series: &[String]) -> bo
     series.len() > 1 && documents().all(is_pooled) && !delays::are_of_several_programs(documents())
 }
 
-/// All figures. The verdict rests on all series together where they can be pooled; then each
-/// series is judged by itself, as a family of its own: it shows where a difference is.
+/// All figures. The verdict rests on all series together where they can be pooled; then each series
+/// is judged by itself, as its own family: it shows where a difference is.
 pub(super) fn of(
     a: &[&LoggedRun],
     b: &[&LoggedRun],
@@ -155,10 +155,9 @@ fn one(
     Measured { row, sides, is_judged: options.judged.contains(&figure) }
 }
 
-/// The share of missed periods as it was, of one run and where none was missed: for its logarithm,
-/// and so in the ratio, half a period more counts as missed, as none would have no ratio. Of
-/// several runs the ratio is of geometric means, which may be far from the share of all periods
-/// together.
+/// The share of missed periods as it was, of one run and if none was missed: for its logarithm, and
+/// so in the ratio, half a period more counts as missed, as none would have no ratio. Of several
+/// runs the ratio is of geometric means, which may be far from the share of all periods together.
 fn as_it_was(blocks: &[MeasuredBlock]) -> Option<f64> {
     let is_it = blocks.len() == 1 || blocks.iter().all(|block| block.missed == 0);
     is_it.then(|| missed(blocks))

@@ -86,7 +86,7 @@ pub enum CompareError {
     /// A run that says nothing.
     #[error("{0} has no sample; leave it out")]
     Empty(String),
-    /// A run whose figures are no latencies.
+    /// A run whose figures are not latencies.
     #[error(
         "{0} has figures and no latencies, and latencies are compared; `tardy report` shows its \
          figures beside those of other runs"
@@ -143,7 +143,7 @@ pub struct SideComparison {
     pub causes: Vec<BandDifference>,
     /// The worst validity of all runs.
     pub validity: Validity,
-    /// Why nothing is judged; absent where all is that can be.
+    /// Why nothing is judged; `None` if all is that can be.
     #[serde(skip)]
     pub unjudged: Option<Unjudged>,
     /// What the figures are figures of: `wake-ups`.

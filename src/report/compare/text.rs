@@ -24,7 +24,7 @@ const DIM: Style = Style::new().dimmed();
 /// Causes that are shown of a band.
 const CAUSES: usize = 5;
 
-/// Columns that go on a narrow terminal, the first of them first.
+/// Columns that fit on a narrow terminal, the first of them first.
 const LEAST: [&str; 5] = ["margin", "A's interval", "B's interval", "p99.99", "p90"];
 
 /// The columns of the table by series where nothing is judged.

@@ -71,7 +71,7 @@ pub struct PlotOptions {
     pub size: Size,
     /// A line above all others.
     pub title: Option<String>,
-    /// The series that it shows, by name; all where none is named.
+    /// The series that it shows, by name; all if none is named.
     pub series: Vec<String>,
     /// What it counts; where nothing is chosen, periods where more than one in a thousand was
     /// missed.

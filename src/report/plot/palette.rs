@@ -20,7 +20,7 @@ pub(super) const INK: Colour = solid(0x22, 0x22, 0x22);
 pub(super) const PALE_INK: Colour = solid(0x55, 0x55, 0x55);
 /// Lines behind the data.
 pub(super) const GRID: Colour = solid(0xdd, 0xdd, 0xdd);
-/// Series beyond those that have a colour of their own.
+/// Series beyond those that have their own colour.
 pub(super) const OTHERS: Colour = solid(0xb0, 0xb0, 0xb0);
 
 const SERIES: [Colour; 7] = [
@@ -165,7 +165,7 @@ impl LineStyles {
         at.filter(|_| self.several).and_then(|at| DASHES.get(at)).copied().unwrap_or(&[])
     }
 
-    /// Whether a series has neither a colour nor a dash of its own.
+    /// Whether a series has neither a colour nor its own dash.
     #[must_use]
     pub(super) fn is_other(&self, name: &str) -> bool {
         self.series.colour(name) == OTHERS

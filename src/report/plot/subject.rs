@@ -45,11 +45,11 @@ pub(super) struct RunLabel {
     pub per_period: bool,
     /// Samples before their time.
     pub early: u64,
-    /// Latencies over an hour; of an imported run those without a value of their own.
+    /// Latencies over an hour; of an imported run those without their own value.
     pub above: u64,
     /// Whether another program measured it.
     pub is_imported: bool,
-    /// Absent where no latency can be drawn.
+    /// `None` if no latency can be drawn.
     pub largest: Option<Largest>,
 }
 
@@ -92,7 +92,7 @@ impl RunLabel {
     }
 }
 
-/// The run's name; with the verdict where it is not the best, and how it ended where not in order.
+/// The run's name; with the verdict if it is not the best, and how it ended where not in order.
 fn name(run: &PageRun) -> String {
     let record = &run.record;
     let mut caveats = Vec::new();
@@ -159,7 +159,7 @@ pub(super) fn not_drawn(subject: &RunLabel) -> String {
     }
 }
 
-/// The sentence about latencies over an hour; empty where there is none.
+/// The sentence about latencies over an hour; empty if there is none.
 #[must_use]
 pub(super) fn above(subject: &RunLabel) -> String {
     match subject.above {

@@ -1,4 +1,4 @@
-//! Figures that are no latencies, row by row of a part and plan by plan.
+//! Figures that are not latencies, row by row of a part and plan by plan.
 
 use crate::{
     analysis::replicates::{ReplicatedFigure, ReplicatedResult, judge as judge_replicates},
@@ -101,7 +101,7 @@ fn change(result: &ReplicatedResult, is_more_better: bool) -> FigureChange {
     }
 }
 
-/// Absent where neither is.
+/// `None` if neither is.
 fn more_is_better(name: &str, unit: &str) -> Option<bool> {
     let last = name.rsplit('/').next().unwrap_or_default();
     match (unit, last) {

@@ -25,7 +25,7 @@ pub(super) fn halved(series: &SeriesSummary) -> SeriesSummary {
     }
 }
 
-/// What goes on a narrow terminal, the first of it first. Never what was sent, received and lost.
+/// What fits on a narrow terminal, the first of it first. Never what was sent, received and lost.
 const LEAST_OF_FLOWS: [&str; 5] = ["asked/s", "sent/s", "foreign", "duplicated", "reordered"];
 const LEAST_OF_ENDS: [&str; 5] = ["tardy", "send buffer", "receive buffer", "wait", "address"];
 

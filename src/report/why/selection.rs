@@ -70,7 +70,7 @@ pub enum PeakView {
     NoneFits(PeakFilter, usize),
 }
 
-/// When a peak was due, ns into the run; nothing where that is not known.
+/// When a peak was due, ns into the run; nothing if that is not known.
 #[must_use]
 pub(super) fn into_ns(peak: &Peak, document: &Document) -> Option<i64> {
     peak.at_ns.map(|at_ns| at_ns.saturating_sub(document.start_monotonic_ns))

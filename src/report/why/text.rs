@@ -301,7 +301,7 @@ fn few(names: &[String]) -> String {
 fn of_how_many(why: &WhyReport) -> String {
     let mut text =
         format!("Who went first in the {} {} analysed", count(why.blamed), why.sample.many());
-    // The sums of a run that goes on reach less far than its histograms.
+    // The sums of a run in progress reach less far than its histograms.
     if why.late > why.blamed && why.summed_ns.is_none() {
         let (late, lowest) = (why.sample.late(), Nanos(why.lowest_threshold_ns));
         text.push_str(&format!(", of {} that were {late} than {lowest}", count(why.late)));

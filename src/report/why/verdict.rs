@@ -130,7 +130,7 @@ fn kinds(band: &Band) -> Vec<CauseSum<'_>> {
     kinds
 }
 
-/// When most of the time was passed over, the sentence says so first.
+/// When most of the time was skipped, the sentence says so first.
 fn little(band: &Band, place: &str, first: Option<&CauseSum<'_>>) -> String {
     let blamed = percent(band.blamed_share);
     let most = first.and_then(|kind| kind.names.first()).map_or_else(String::new, |(cause, _)| {
