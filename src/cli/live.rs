@@ -1,5 +1,5 @@
-//! `tardy run --live`: the view of `tardy top` as a process of its own, so that it takes nothing
-//! from what measures, and dies without it.
+//! `tardy run --live`: the view of `tardy top` as its own process, so that it takes nothing from
+//! what measures, and dies without it.
 
 use std::{
     ffi::OsString,

@@ -219,7 +219,7 @@ pub fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => {
             output::explain(&error);
-            // Help and version are no errors.
+            // Help and version are not errors.
             return if error.use_stderr() { Exit::Failed.code().into() } else { ExitCode::SUCCESS };
         }
     };

@@ -16,8 +16,8 @@ use crate::{
     report::terminal::fold,
 };
 
-/// Writes a result, in colour only on a terminal. A reader that closes the pipe early, as in
-/// `tardy list | head -1`, is no error.
+/// Writes a result, in colour only on a terminal. A reader that closes the pipe early, as in `tardy
+/// list | head -1`, is not an error.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -128,8 +128,8 @@ pub(super) fn complain(error: &anyhow::Error) {
     notice(&format!("{RED}error:{RED:#} {}", foreign(&text)));
 }
 
-/// What an error says, with what it quotes: further lines are set in, so that none passes for a
-/// message of its own.
+/// What an error says, with what it quotes: further lines are set in, so that none passes for its
+/// own message.
 fn foreign(text: &str) -> String {
     plain_lines(text.trim_end()).replace('\n', "\n  ")
 }

@@ -15,7 +15,7 @@ use crate::{
     units::{Nanos, many, span},
 };
 
-/// What is said of a run while it goes on.
+/// What is said of a run while it is in progress.
 #[derive(Debug)]
 pub(super) enum RunStatus {
     /// Nothing.
@@ -102,8 +102,8 @@ impl RunStatus {
     }
 }
 
-/// When a log gets a line: soon enough that a person sees the run go on, and so seldom that the log
-/// of a night stays short.
+/// When a log gets a line: soon enough that a person sees the run continue, and so seldom that the
+/// log of a night stays short.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     next_ns: i64,
@@ -136,7 +136,7 @@ type GivesUp = fn(Duration) -> bool;
 /// stays as it is: what measures or waits for the end of a run must not wait for that.
 #[derive(Debug)]
 pub(super) struct StatusLine {
-    /// Absent where nothing is shown.
+    /// `None` if nothing is shown.
     terminal: Option<Unhurried<GivesUp>>,
     next: Instant,
 }

@@ -1,4 +1,4 @@
-//! `tardy top`: a run that goes on, full screen; also what `tardy run --live` starts.
+//! `tardy top`: a run in progress, full screen; also what `tardy run --live` starts.
 
 mod gather;
 mod machine;
@@ -152,7 +152,7 @@ fn watch(mut gatherer: Gatherer, of_run: bool) -> Result<Exit> {
         }
         let shown = screen.show(&view, &state, ink);
         if quit.seen().is_some() {
-            // Perhaps given up half-way, which is no error then.
+            // Perhaps given up half-way, which is not an error then.
             break;
         }
         shown.context("cannot write to the terminal")?;

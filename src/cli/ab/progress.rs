@@ -14,7 +14,7 @@ use crate::{
     units::span,
 };
 
-/// What is said while it goes on.
+/// What is said while it is in progress.
 #[derive(Debug)]
 pub(in crate::cli) enum AbStatusView {
     /// Nothing.

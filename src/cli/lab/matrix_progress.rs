@@ -13,7 +13,7 @@ use crate::{
 /// The progress of a matrix.
 pub(super) struct MatrixProgress {
     line: StatusLine,
-    /// Whether each finished cell gets a line of its own.
+    /// Whether each finished cell gets its own line.
     tells: bool,
     jobs: usize,
     total: usize,

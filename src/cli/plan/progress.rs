@@ -11,7 +11,7 @@ use crate::{
     run::CellStatus,
 };
 
-/// What is said while it goes on.
+/// What is said while it is in progress.
 #[derive(Debug)]
 pub(super) enum PlanStatusView {
     /// Nothing.

@@ -64,7 +64,7 @@ impl Campaign {
         Self { directories: vec![directory.to_owned()], kind: Kind::Plan }
     }
 
-    /// Several plans, each after the first held against it; nothing where one is named alone or
+    /// Several plans, each after the first compared with it; nothing where one is named alone or
     /// something else.
     pub(in crate::cli) fn beside(&self) -> Result<Option<PlansBeside>> {
         if self.kind != Kind::Plan || self.directories.len() < 2 {
@@ -178,7 +178,7 @@ fn ab(directory: &Path, pages: &mut RunPages) -> Result<Page> {
     Ok(page_of_ab::page(&record, found, blocks.as_ref(), remarks))
 }
 
-/// The compared blocks of both sides held against each other; nothing where a side has none.
+/// The compared blocks of both sides compared with each other; nothing where a side has none.
 fn held_together(record: &AbRecord, found: &[FoundRun]) -> Result<Option<SideComparison>, String> {
     let of = |side: SideName| -> Vec<Run> {
         let blocks = record.blocks.iter().zip(found);

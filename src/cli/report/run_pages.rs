@@ -24,7 +24,7 @@ pub(super) struct RunPages {
     open: Option<DraftDirectory>,
     most: u32,
     written: u32,
-    /// Runs without a page of their own, for there are enough.
+    /// Runs without their own page, for there are enough.
     left_out: u64,
     /// What gates say nothing of, and why.
     refused: Vec<String>,

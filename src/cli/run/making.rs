@@ -113,7 +113,7 @@ impl RunFlags {
     }
 
     /// Policy and priority as they are asked for, and what of them is available, with what the
-    /// kernel said where that is not the same.
+    /// kernel said if that is not the same.
     pub(super) fn settle(
         &self,
         probe: &ProbeInfo,

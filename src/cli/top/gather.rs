@@ -92,7 +92,7 @@ impl Gatherer {
         }
     }
 
-    /// Since the start, s: by the clock of the run where it goes on here, else by its log.
+    /// Since the start, s: by the clock of the run where it continues here, else by its log.
     fn elapsed_s(&self, is_here: bool) -> f64 {
         let document = self.follower.document();
         match document.status {
@@ -276,7 +276,7 @@ fn kept(peak: &KeptPeak, document: &Document) -> KeptSample {
     }
 }
 
-/// `61 % softirq: NET_RX`; of a task that is not the name its own, too.
+/// `61 % softirq: NET_RX`; a task has its own name, too.
 fn main_cause(main: &MainPart, latency_ns: i64) -> String {
     let share = main.ns as f64 / latency_ns.max(1) as f64 * 1e2;
     let task = main.task.as_deref().filter(|task| !task.starts_with(main.name.as_str()));

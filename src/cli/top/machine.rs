@@ -85,7 +85,7 @@ impl Machine {
     }
 }
 
-/// Shares of the time between two looks; absent where no tick has passed.
+/// Shares of the time between two looks; `None` if no tick has passed.
 fn shares(before: &ContextTicks, now: &ContextTicks, is_measured: bool) -> Option<CpuShares> {
     let passed = |of: fn(&ContextTicks) -> u64| of(now).saturating_sub(of(before)) as f64;
     let [user, system, idle] =

@@ -30,15 +30,15 @@ use crate::{
 /// How long a terminal that nobody reads is waited for by those who want to leave it.
 pub(in crate::cli) const FAREWELL: Duration = Duration::from_millis(100);
 
-/// A write that waits goes on waiting until the view is to end: over a slow line that is all right,
-/// and on a terminal that nobody reads SIGTERM still ends it.
+/// A write that waits continues waiting until the view is to end: over a slow line that is all
+/// right, and on a terminal that nobody reads SIGTERM still ends it.
 type GivesUp = Box<dyn FnMut(Duration) -> bool>;
 type Out = BufWriter<Unhurried<GivesUp>>;
 
 /// A terminal in full-screen mode; when it goes the terminal is as before.
 pub(super) struct Screen {
     /// Never dropped: it would say on a terminal that is gone that it is gone, and panic over that.
-    /// What it has to put back is put back here.
+    /// What it has to restore is restored here.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Out>>>,
     before: Termios,
 }
@@ -80,7 +80,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // What is left of a frame goes first, so that the terminal takes the rest as it is meant.
+        // What is left of a frame runs first, so that the terminal takes the rest as it is meant.
         give_back(self.terminal.backend_mut(), &self.before);
     }
 }

@@ -1,8 +1,8 @@
 //! Blocks like a run that was measured: its record as words of `tardy run`.
 //!
-//! They are made of the typed fields of the record, each one word that a flag of its own begins.
-//! Its command line is never run again: it is any text. What runs a program, opens a path, reaches
-//! a network or changes the machine is taken from the caller's own record only.
+//! They are made of the typed fields of the record, each one word that its own flag begins. Its
+//! command line is never run again: it is any text. What runs a program, opens a path, reaches a
+//! network or changes the machine is taken from the caller's own record only.
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 

@@ -28,7 +28,7 @@ pub(super) struct BisectOutcome {
     pub last_good: Option<String>,
     /// The one right after it, where that is bad.
     pub first_bad: Option<String>,
-    /// Where it is not: those of which one is the first bad one, the last of them for certain bad.
+    /// If it is not: those of which one is the first bad one, the last of them for certain bad.
     pub suspects: Vec<String>,
     /// Whether somebody ended the search.
     pub stopped: bool,

@@ -1,4 +1,4 @@
-//! One kernel of the row: measured, and held against the good one.
+//! One kernel of the row: measured, and compared with the good one.
 
 use std::{
     path::{Path, PathBuf},
@@ -49,7 +49,7 @@ impl Measured {
     }
 }
 
-/// Measures kernels one after the other, each into a directory of its own.
+/// Measures kernels one after the other, each into its own directory.
 pub(super) struct Stepper<'a> {
     asked: Asked<'a>,
     /// With the one kernel that is measured.
