@@ -1,4 +1,4 @@
-//! Tracing that goes on beside the measurement, and what it leaves.
+//! Tracing that continues beside the measurement, and what it leaves.
 
 use anyhow::{Context, Result};
 
@@ -47,7 +47,7 @@ pub(super) struct RecorderContext<'a> {
     pub free: &'a Cpus,
 }
 
-/// Tracing that goes on.
+/// Tracing that continues.
 #[derive(Debug)]
 pub(super) enum ActiveTracing {
     /// Threads record their stages; nothing else is needed.
@@ -108,7 +108,7 @@ impl ActiveTracing {
 }
 
 impl TraceEnd {
-    /// What late samples were blamed on; absent where they were not.
+    /// What late samples were blamed on; `None` if they were not.
     pub(super) const fn blame(&self) -> Option<&Blame> {
         self.blame.as_ref()
     }

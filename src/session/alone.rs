@@ -20,7 +20,7 @@ const PRIORITY: u32 = 3;
 /// In less than this a load need not have come to one operation, ns.
 const TOO_SHORT_NS: i64 = 1_000_000_000;
 
-/// Loads that go on.
+/// Loads that continue.
 #[derive(Debug)]
 pub(crate) struct LoadOnlyRun {
     specs: Vec<LoadSpec>,
@@ -53,7 +53,7 @@ impl LoadOnlyRun {
         Ok(Self { specs, loads, start_ns: now_ns() })
     }
 
-    /// Lets them go on until `length_ns` is over, one of them dies, or `quit` says so; `show` is
+    /// Lets them continue until `length_ns` is over, one of them dies, or `quit` says so; `show` is
     /// called some ten times a second with the time so far, ns.
     #[must_use]
     pub(crate) fn run(

@@ -181,7 +181,7 @@ impl Thread {
         self.work.tracer.stop();
         let detached_ns = now_ns();
         if self.work.measured_priority <= 1 {
-            // From now on there is no hurry, and the threads that were looked at go on.
+            // From now on there is no hurry, and the threads that were looked at continue.
             sched::level_nice();
         }
         self.blame_the_rest();
@@ -215,7 +215,7 @@ impl Thread {
         wait_until(begin_ns, finished)
     }
 
-    /// When it goes on. Peaks that wait do so no longer than it takes to look for later ones.
+    /// When it continues. Peaks that wait do so no longer than it takes to look for later ones.
     fn next_due_ns(&mut self) -> i64 {
         let due_ns = match self.time.may_work() && self.work.blamer.is_behind() {
             true => self.time.rested_ns(now_ns()),
@@ -262,7 +262,7 @@ impl Thread {
             self.work.blamer.begin(number, late_ns, LATE_NS);
         }
         let followed = each_once(&self.work.threads);
-        // Of those beyond, late wake-ups have no events of their own.
+        // Of those beyond, late wake-ups lack their own events.
         if let TracedBy::Bpf(tracer) = &mut self.work.tracer {
             let _ = tracer.follow(&followed);
         }

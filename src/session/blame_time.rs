@@ -45,7 +45,7 @@ pub(super) struct BlameTime {
     looked_ns: i64,
     /// What one wake-up took the last time, with writing it down, ns.
     one_ns: i64,
-    /// Those of the piece of work in progress, since when, and until when it goes on.
+    /// Those of the piece of work in progress, since when, and until when it continues.
     piece: (i64, i64, i64),
 }
 

@@ -20,7 +20,7 @@ const MOST_LAG_NS: i64 = 100_000;
 const CLEAR_NS: i64 = 10_000_000;
 
 /// On a CPU that is measured a helper rests no longer than this, ns; where the measured thread
-/// itself wakes more seldom, that would be a load.
+/// itself wakes less often, that would be a load.
 const REST_NS: i64 = 10_000_000;
 
 /// Where measured threads have no expiries, a helper with more to do on a CPU that is measured
@@ -143,7 +143,7 @@ impl Looks {
     }
 
     /// How long until the next: at the start of the measured time, and by whole steps from it;
-    /// absent where somebody rings.
+    /// `None` if somebody rings.
     pub(super) fn next_in_ns(&self, now_ns: i64, is_ending: bool) -> Option<i64> {
         if self.is_rung && !is_ending && now_ns >= self.start_ns {
             return None;

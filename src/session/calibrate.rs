@@ -38,7 +38,7 @@ struct Slice {
     busy_percent: f64,
 }
 
-/// Measures it; absent where `quit` ended it early or a slice had no samples. Tracing is off
+/// Measures it; `None` if `quit` ended it early or a slice had no samples. Tracing is off
 /// afterwards.
 ///
 /// # Errors

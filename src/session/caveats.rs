@@ -56,7 +56,8 @@ pub(super) struct CountedSoFar {
     pub has_estimated_grid: bool,
 }
 
-/// What was found since then, while the run goes on. What only its end shows is not among it.
+/// What was found since then, while the run is in progress. What only its end shows is not among
+/// it.
 #[must_use]
 pub(super) fn meanwhile(
     machine: &MachineEvidence,

@@ -139,8 +139,8 @@ pub(super) fn profile(evidence: &mut Evidence, profile: Option<ProfileEnd>) {
     recording.helpers.push(helper);
 }
 
-/// When the last loop ended. One that went on to its planned end covered the time up to there: the
-/// expiry after its last one would lie beyond. Where time was simulated, in that; of threads of
+/// When the last loop ended. One that continued to its planned end covered the time up to there:
+/// the expiry after its last one would lie beyond. Where time was simulated, in that; of threads of
 /// others, when counting ended.
 pub(super) fn end_of(
     reports: &[ThreadReport],

@@ -111,7 +111,7 @@ impl ConditionsMonitor {
         }
     }
 
-    /// Reads everything again, after the measured time and before anything is put back.
+    /// Reads everything again, after the measured time and before anything is restored.
     pub(super) fn end(&mut self) {
         self.look_at_shield(None);
         if let Some(shield) = &self.shield {
@@ -158,7 +158,7 @@ impl ConditionsMonitor {
         &self.history
     }
 
-    /// System management interrupts since [`ConditionsMonitor::begin_counts`]; absent where nothing
+    /// System management interrupts since [`ConditionsMonitor::begin_counts`]; `None` if nothing
     /// counts them.
     #[must_use]
     pub(super) fn smis(&self) -> Option<u64> {

@@ -1,5 +1,5 @@
-//! Evidence: everything about a run that caveats are drawn from, collected while it goes on. Values
-//! only; what they mean is decided in `caveats`.
+//! Evidence: everything about a run that caveats are drawn from, collected while it is in progress.
+//! Values only; what they mean is decided in `caveats`.
 
 use super::conditions_monitor::ConditionsHistory;
 use crate::{
@@ -34,19 +34,19 @@ pub(super) struct Evidence {
     pub recording: Recording,
     /// The series of whole latencies.
     pub series: Vec<SeriesSummary>,
-    /// Whether a figure that is no latency has a value.
+    /// Whether a figure that is not a latency has a value.
     pub has_figures: bool,
     /// Whether the times at which samples were due are estimated from earlier ones: then one may
     /// well come before them.
     pub has_estimated_grid: bool,
-    /// How much work a CPU did in a millisecond before the run and after it; absent where that was
-    /// not measured.
+    /// How much work a CPU did in a millisecond before the run and after it; `None` if that was not
+    /// measured.
     pub work: Option<(f64, f64)>,
     /// Figures without a value.
     pub figure_gaps: Vec<FigureGap>,
     /// The result of tracing.
     pub trace: TraceEvidence,
-    /// The result of messages; absent where the probe has none.
+    /// The result of messages; `None` if the probe has none.
     pub messages: Option<MessageRecord>,
     /// What measured.
     pub asked: Option<ProbeRecord>,
@@ -86,9 +86,9 @@ pub(super) struct SetupEvidence {
     pub interrupts_back: Vec<String>,
     /// A setting that was another at the end than it had been set to.
     pub setting_loss: Option<SettingLoss>,
-    /// What could not be put back, and why.
+    /// What could not be restored, and why.
     pub not_put_back: Vec<String>,
-    /// That the watchdog is not above the measured threads, where it is not.
+    /// That the watchdog is not above the measured threads, if it is not.
     pub nothing_above: Option<NothingAbove>,
     /// Whether helper threads share the CPUs of measured threads that are ordinary tasks.
     pub helpers_beside: bool,
@@ -136,7 +136,7 @@ pub(super) struct MachineEvidence {
     pub cpu_use: Vec<CpuUse>,
     /// Non-maskable interrupts by CPU.
     pub nmis: Vec<CpuCount>,
-    /// System management interrupts; absent where nothing counts them.
+    /// System management interrupts; `None` if nothing counts them.
     pub smis: Option<u64>,
     /// What could not be looked at.
     pub unread: Vec<UnreadSource>,
@@ -145,7 +145,7 @@ pub(super) struct MachineEvidence {
 /// How recording went.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Recording {
-    /// How long the measured time was, ns; 0 while it goes on.
+    /// How long the measured time was, ns; 0 while it is in progress.
     pub length_ns: i64,
     /// Samples that no ring had room for.
     pub lost: u64,
@@ -155,7 +155,7 @@ pub(super) struct Recording {
     pub refused: Option<RefusedWrite>,
     /// What the helper threads took of the CPUs in the measured time.
     pub helpers: Vec<HelperTime>,
-    /// The share of late samples' time that is blamed on them, 0 to 1; absent where nothing was
+    /// The share of late samples' time that is blamed on them, 0 to 1; `None` if nothing was
     /// blamed.
     pub blamed_on_helpers: Option<f64>,
     /// What the kernel said when the drain was to run as a real-time thread.
@@ -178,7 +178,7 @@ pub(super) struct RefusedWrite {
 pub(super) struct TraceEvidence {
     /// What the run's record says.
     pub record: TraceRecord,
-    /// Why `--trace auto` could not trace what can be traced; absent where it could.
+    /// Why `--trace auto` could not trace what can be traced; `None` if it could.
     pub lack: Option<String>,
     /// The kernel hides the addresses of its functions.
     pub symbols_hidden: bool,

@@ -1,5 +1,5 @@
-//! Collects the repeats of figures that are no latencies: rows for `figures.csv` while the run goes
-//! on, and all values for the record at its end.
+//! Collects the repeats of figures that are not latencies: rows for `figures.csv` while the run is
+//! in progress, and all values for the record at its end.
 
 use std::sync::mpsc::Receiver;
 

@@ -38,7 +38,7 @@ impl HelperUse {
         (self.since, self.last) = (now, now);
     }
 
-    /// The calling thread goes on without a rest.
+    /// The calling thread continues without a rest.
     pub(super) fn go_on(&mut self) {
         self.last = used();
     }

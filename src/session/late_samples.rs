@@ -95,7 +95,7 @@ pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples
     }
 }
 
-/// From where on every sample of the thread is late, ns; absent where that follows from the others:
+/// From where on every sample of the thread is late, ns; `None` if that follows from the others:
 /// what a gap took is lost, however short it was, and work that is done in time is not late.
 pub(super) fn least(samples: &TracedSamples) -> Option<i64> {
     match samples {
@@ -160,7 +160,7 @@ fn ways_of_packet(
         sender: Some(sender),
         receiver: sender,
         seen: LateWay { stopped_ns: packet.sender_stopped_ns, ..LateWay::default() },
-        // It goes on sending those until it comes to this one.
+        // It continues sending those until it comes to this one.
         backlog: Backlog { until_ns: sent_ns, ..packet.sent_before },
         follows_later: packet.follows_later,
     };

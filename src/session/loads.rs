@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How much of a log an error quotes, bytes.
 const QUOTED: u64 = 500;
 
-/// Between two questions whether the start shall go on.
+/// Between two questions whether the start shall continue.
 const STEP: Duration = Duration::from_millis(100);
 
 /// As [`start`], with the log in the run directory.

@@ -115,11 +115,11 @@ struct Counts {
 /// What the counters grew by.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    /// On average; absent where the measured time never began.
+    /// On average; `None` if the measured time never began.
     pub machine: Option<MachineRecord>,
     /// Every source on every CPU where it ever fired.
     pub interrupts: Vec<InterruptCount>,
-    /// Between the two readings, ns; absent where the measured time never began.
+    /// Between the two readings, ns; `None` if the measured time never began.
     pub counted_ns: Option<u64>,
 }
 

@@ -37,7 +37,7 @@ impl SumLimits {
 enum RawFrame {
     Kernel(u64),
     User(u32, u64),
-    /// The stack goes on.
+    /// The stack continues.
     Cut,
 }
 

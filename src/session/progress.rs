@@ -1,4 +1,4 @@
-//! A run or a load while it goes on, at a progress.
+//! A run or a load while it is in progress, at a progress.
 
 /// How often somebody looks at a run in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What there is of a run that goes on.
+//! What there is of a run in progress.
 
 use std::sync::Arc;
 

@@ -218,7 +218,7 @@ impl Loaded {
                 None => Settings::SLOTS_PER_CPU,
             };
             let woken_by = woken_by(name);
-            // Only attached threads may sleep for one in the midst of their work.
+            // Only attached threads may sleep for one in the middle of their work.
             let rhythm = ProbeInfo::find(name).map(|probe| probe.rhythm);
             let futexes = rhythm == Some(Rhythm::Attached);
             Tracer::load(&Settings { mode, stacks, woken_by, futexes, slots_per_cpu })
@@ -278,7 +278,7 @@ impl Loaded {
         self.source.detach();
     }
 
-    /// Goes on with the threads of [`Loaded::begin`].
+    /// Continues with the threads of [`Loaded::begin`].
     ///
     /// # Errors
     /// What the kernel says.
@@ -295,8 +295,8 @@ impl Loaded {
         self.source.follow(threads)
     }
 
-    /// Hands the BPF side to a thread that has late wake-ups blamed; gives it back where none
-    /// shall be.
+    /// Hands the BPF side to a thread that has late wake-ups blamed; gives it back if none shall
+    /// be.
     ///
     /// # Errors
     /// The files of the blame cannot be made, or the thread.

@@ -3,9 +3,9 @@
 //!
 //! There is one only where the measured CPUs are all that this process has: elsewhere the thread
 //! that conducts the run has a CPU that no measured thread takes. It wakes once a second, for a few
-//! us, right after an expiry; where there is no schedule, on no multiple of any interval in use.
-//! Silence alone proves nothing, as a guest whose host has no time for it is silent, too: it counts
-//! only while the measured threads use half of a CPU or more.
+//! us, right after an expiry; without a schedule, on no multiple of any interval in use. Silence
+//! alone proves nothing, as a guest whose host has no time for it is silent, too: it counts only
+//! while the measured threads use half of a CPU or more.
 //!
 //! No thread is above one of priority 99. Where measured threads were given that, each second the
 //! kernel lets the one that does not sleep look for itself ([`AwakeLimit`]). Not where there is
@@ -93,7 +93,7 @@ impl Watchdog {
         Ok(Self { silence, finished, handle, limit })
     }
 
-    /// That it is not above the measured threads, where it is not.
+    /// That it is not above the measured threads, if it is not.
     pub(super) fn nothing_above(&self) -> Option<NothingAbove> {
         let unbounded = self.limit.as_ref()?.as_ref().err().map(OsError::from);
         Some(NothingAbove { unbounded })

@@ -10,7 +10,7 @@ use crate::{
 /// wake-up in twenty may then be the host's. Of less, `virtual_machine` has said enough.
 const STEAL: f64 = 0.05;
 
-/// A larger change of the work that a CPU does in a millisecond is no error of its measurement:
+/// A larger change of the work that a CPU does in a millisecond is not an error of its measurement:
 /// of the median of five times, each the shortest of four.
 const WORK: f64 = 0.05;
 

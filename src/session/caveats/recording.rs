@@ -58,7 +58,7 @@ pub(super) fn of_series(evidence: &Evidence) -> Vec<CaveatKind> {
     none.into_iter().chain(of_counts(early, missed, *has_estimated_grid)).collect()
 }
 
-/// From what was counted of series of whole latencies, which may go on.
+/// From what was counted of series of whole latencies, which may continue.
 pub(super) fn of_counts(
     early: u64,
     missed: Vec<MissedPeriods>,

@@ -86,7 +86,7 @@ fn caveats_of(monitor: &ConditionsMonitor) -> Vec<Caveat> {
         history: monitor.history().clone(),
         ..MachineEvidence::default()
     };
-    // A run without a sample would have a caveat of its own.
+    // A run without a sample would have its own caveat.
     let head = SeriesHead { name: "cpu0".into(), cpu: Some(0), period_ns: None };
     let totals = Totals { count: 1, ..Totals::NONE };
     let series = vec![summarize(&head, &hlog::empty(), &totals)];

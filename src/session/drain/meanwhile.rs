@@ -1,4 +1,5 @@
-//! `live.json`: what stands in no other file yet, for those who look at the run while it goes on.
+//! `live.json`: what stands in no other file yet, for those who look at the run while it is in
+//! progress.
 
 use std::{
     collections::BTreeMap,

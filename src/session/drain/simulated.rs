@@ -6,8 +6,8 @@ use super::{SAMPLES_FILE_NS, SECOND_NS, Thread, on_grid, wait_until};
 use crate::probes::simulated_time::SimulatedTime;
 
 impl Thread {
-    /// Lets simulated time go on, interval by interval, and records each: as a run of that length
-    /// would be recorded. What changes on the machine meanwhile is of another time, and only
+    /// Lets simulated time continue, interval by interval, and records each: as a run of that
+    /// length would be recorded. What changes on the machine meanwhile is of another time, and only
     /// looked at before and after.
     pub(super) fn follow(&mut self, time: &SimulatedTime, finished: &AtomicBool) {
         let go = LetGo(time);
