@@ -8,8 +8,8 @@ pub fn realtime_offset_ns() -> i64 {
     offset_ns(|| bracket_ns(ClockId::Realtime))
 }
 
-/// How long the machine has been suspended since it was booted, ns: `CLOCK_BOOTTIME` goes on then,
-/// `CLOCK_MONOTONIC` does not. From the tightest of a few brackets.
+/// How long the machine has been suspended since it was booted, ns: `CLOCK_BOOTTIME` continues
+/// then, `CLOCK_MONOTONIC` does not. From the tightest of a few brackets.
 #[must_use]
 pub fn suspended_ns() -> i64 {
     offset_ns(|| bracket_ns(ClockId::Boottime))

@@ -11,7 +11,7 @@ pub struct ThreadUsage {
     pub minor_faults: u64,
     /// Page faults served from the disk.
     pub major_faults: u64,
-    /// Times it went to sleep of its own accord.
+    /// Times it went to sleep voluntarily.
     pub voluntary_switches: u64,
     /// Times it was made to leave the CPU.
     pub involuntary_switches: u64,
@@ -38,7 +38,7 @@ impl ThreadUsage {
         }
     }
 
-    /// Usage of thread `tid` of this process so far, as seen from another one; absent where it is
+    /// Usage of thread `tid` of this process so far, as seen from another one; `None` if it is
     /// gone.
     #[must_use]
     pub fn of_thread(tid: i32) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! The system's JACK library, loaded when it is first needed, and a client of a server.
 //!
-//! Loaded instead of linked, so that tardy runs where there is none. PipeWire has a library of the
+//! Loaded instead of linked, so that tardy runs if there is none. PipeWire has a library of the
 //! same binary interface.
 
 use std::{

@@ -41,14 +41,14 @@ impl ConfigOptions {
         self.0.is_some()
     }
 
-    /// The value of an option, named without `CONFIG_`; absent where it is off or unknown.
+    /// The value of an option, named without `CONFIG_`; `None` if it is off or unknown.
     #[must_use]
     pub fn value(&self, option: &str) -> Option<&str> {
         let mut lines = self.0.as_deref()?.lines();
         lines.find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('='))
     }
 
-    /// Whether an option is built in; absent where the configuration is unknown.
+    /// Whether an option is built in; `None` if the configuration is unknown.
     #[must_use]
     pub fn is_on(&self, option: &str) -> Option<bool> {
         self.is_known().then(|| self.value(option) == Some("y"))

@@ -21,7 +21,7 @@ pub fn find(text: &str) -> Option<String> {
 }
 
 /// Looks for a message in the log of the machine below `root`, where the log may be an ordinary
-/// file of such records; absent where it cannot be read.
+/// file of such records; `None` if it cannot be read.
 #[must_use]
 pub fn search(root: &Root, text: &str) -> Option<Searched> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;

@@ -37,13 +37,13 @@ pub fn keep_heap() {
     unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX) };
 }
 
-/// Bytes of this process that are locked, as the kernel counts them; absent where unreadable.
+/// Bytes of this process that are locked, as the kernel counts them; `None` if unreadable.
 #[must_use]
 pub fn locked_bytes() -> Option<u64> {
     status_kib("VmLck:")
 }
 
-/// Most bytes of this process that have been in memory; absent where unreadable.
+/// Most bytes of this process that have been in memory; `None` if unreadable.
 #[must_use]
 pub fn peak_resident_bytes() -> Option<u64> {
     status_kib("VmHWM:")

@@ -36,8 +36,8 @@ impl Compared {
 pub struct NicClock(File);
 
 impl NicClock {
-    /// The clock by which the interface stamps what it receives; absent where it does not do so
-    /// now. Nothing is switched on.
+    /// The clock by which the interface stamps what it receives; `None` if it does not do so now.
+    /// Nothing is switched on.
     ///
     /// # Errors
     /// It stamps, but its clock cannot be read.

@@ -90,9 +90,8 @@ const AMD_FAMILY: u32 = 0x17;
 pub struct SmiCount(File);
 
 impl SmiCount {
-    /// Begins to count on the first of `cpus`; absent where the CPU has no such counter (Intel's
-    /// have one, and AMD's since family 17h; few virtual machines) or without the right
-    /// (`CAP_PERFMON`).
+    /// Begins to count on the first of `cpus`; `None` if the CPU has no such counter (Intel's have
+    /// one, and AMD's since family 17h; few virtual machines) or without the right (`CAP_PERFMON`).
     #[must_use]
     pub fn begin(root: &Root, cpus: &Cpus) -> Option<Self> {
         let cpu = i32::try_from(cpus.iter().next()?).ok()?;

@@ -220,7 +220,7 @@ fn duplicate(from: BorrowedFd<'_>, to: i32) -> io::Result<()> {
 /// # Errors
 /// Those of `signal`.
 pub fn reset_child_signal() -> io::Result<()> {
-    // SAFETY: the default action is no function of ours, so nothing can be called wrongly.
+    // SAFETY: the default action is not a function of ours, so nothing can be called wrongly.
     match unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -278,12 +278,13 @@ pub fn raise_open_files() -> io::Result<()> {
     Ok(process::setrlimit(Resource::Nofile, raised)?)
 }
 
-/// Kills `pid`. That it is gone already, or was never ours, is no error: the caller checks again.
+/// Kills `pid`. That it is gone already, or was never ours, is not an error: the caller checks
+/// again.
 pub fn kill(pid: Pid) {
     let _ = process::kill_process(pid, Signal::KILL);
 }
 
-/// Asks `pid` to end. That it is gone already is no error.
+/// Asks `pid` to end. That it is gone already is not an error.
 pub fn terminate(pid: Pid) {
     let _ = process::kill_process(pid, Signal::TERM);
 }
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_process_with_threads_is_not_forked() {
-        // The harness runs each test in a thread of its own beside its main thread.
+        // The harness runs each test in its own thread beside its main thread.
         std::thread::scope(|scope| {
             let fork = scope.spawn(|| fork(|| 0).unwrap_err().kind());
             assert_eq!(fork.join().unwrap(), io::ErrorKind::Unsupported);

@@ -50,7 +50,7 @@ impl QuotaUse {
             .ok_or(MOUNT)
     }
 
-    /// Of a group and those above it; absent where they cannot be read.
+    /// Of a group and those above it; `None` if they cannot be read.
     fn of_group(root: &Root, version: Version, group: &Path) -> Option<Self> {
         // Of a group beyond this namespace nothing is visible here.
         if group.components().any(|part| part == Component::ParentDir) {
@@ -121,7 +121,7 @@ fn cpu_group(line: &str) -> Option<(Version, &Path)> {
 }
 
 /// Whether what counts in a group's directory can be read, or is not there because nothing counts;
-/// absent where there is no such group.
+/// `None` if there is no such group.
 fn is_seen(group: &Path) -> Option<bool> {
     match fs::read(group.join(COUNTS)) {
         Ok(_) => Some(true),

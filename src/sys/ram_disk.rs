@@ -104,8 +104,8 @@ impl RamDisk {
         let device = open(path.clone())?;
         let file = u32::try_from(memory.as_raw_fd()).map_err(io::Error::other)?;
         let config = config(file, block_bytes);
-        // SAFETY: the kernel reads one `Config`, whose layout is asserted above, and keeps a
-        // reference of its own to the file that it names.
+        // SAFETY: the kernel reads one `Config`, whose layout is asserted above, and keeps its own
+        // reference to the file that it names.
         let failed = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE as _, &raw const config) };
         if failed != 0 {
             return Err(io::Error::last_os_error());

@@ -37,7 +37,7 @@ impl Root {
         self.0.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The text of a file without the white space at its end; absent where it cannot be read.
+    /// The text of a file without the white space at its end; `None` if it cannot be read.
     #[must_use]
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         text::read(self.path(path))

@@ -81,7 +81,7 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// The priority as the kernel counts, `prio` of its tasks: lower goes first. 0 to 98 are
+    /// The priority as the kernel counts, `prio` of its tasks: lower runs first. 0 to 98 are
     /// real-time (98 is FIFO 1), from 100 on fair; -1 goes before all, for `deadline`.
     #[must_use]
     pub fn kernel_priority(&self) -> i16 {
@@ -128,7 +128,7 @@ fn set_deadline(budget: Budget) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What thread `tid` is given of `SCHED_DEADLINE`, by sched_getattr(2); absent where it has another
+/// What thread `tid` is given of `SCHED_DEADLINE`, by sched_getattr(2); `None` if it has another
 /// policy, or is gone.
 #[must_use]
 pub fn budget_of(tid: i32) -> Option<Budget> {
@@ -143,7 +143,7 @@ pub fn budget_of(tid: i32) -> Option<Budget> {
     (failed == 0 && is_deadline).then_some(Budget {
         runtime_ns: attributes.sched_runtime,
         deadline_ns: attributes.sched_deadline,
-        // Where none was asked for it is the deadline.
+        // If none was asked for it is the deadline.
         period_ns: attributes.sched_period.max(attributes.sched_deadline),
     })
 }
@@ -241,7 +241,7 @@ pub fn of_thread(tid: i32) -> io::Result<Scheduling> {
     Ok(Scheduling { policy, priority: u32::try_from(parameter.sched_priority).unwrap_or(0), nice })
 }
 
-/// Policy and priority of a thread in the kernel's numbers, as they are put back.
+/// Policy and priority of a thread in the kernel's numbers, as they are restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawScheduling {
     /// `SCHED_OTHER` and the like, with the flag `SCHED_RESET_ON_FORK`.
@@ -307,8 +307,8 @@ pub fn set_raw(tid: i32, wanted: RawScheduling) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How often the calling thread has been moved to another CPU; absent where the kernel does not
-/// say (`CONFIG_SCHED_DEBUG`). Reads a file, so it is not for a measuring loop.
+/// How often the calling thread has been moved to another CPU; `None` if the kernel does not say
+/// (`CONFIG_SCHED_DEBUG`). Reads a file, so it is not for a measuring loop.
 #[must_use]
 pub fn migrations_of_this_thread() -> Option<u64> {
     migrations(&super::text::read("/proc/thread-self/sched")?)

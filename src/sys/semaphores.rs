@@ -1,5 +1,5 @@
 //! Sets of System V semaphores. Such a set outlives every process, so each is made where it ends
-//! with its users: in a namespace of its own.
+//! with its users: in its own namespace.
 
 use std::{
     fs::File,
@@ -19,8 +19,8 @@ pub struct Private {
     pub set: i32,
 }
 
-/// Makes a set of `count` semaphores, all 0, in a namespace of its own. The calling thread stays
-/// where it is.
+/// Makes a set of `count` semaphores, all 0, in its own namespace. The calling thread stays where
+/// it is.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`; what the kernel says to the set.

@@ -152,7 +152,8 @@ pub fn accept_nudges() -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Ends the sleep of thread `tid` of this process with EINTR. A thread that is gone is no error.
+/// Ends the sleep of thread `tid` of this process with EINTR. A thread that is gone is not an
+/// error.
 pub fn nudge(tid: i32) {
     let own = std::process::id();
     // SAFETY: sends a signal that this process has made harmless, to one of its own threads; the

@@ -90,7 +90,7 @@ impl Silence {
     }
 
     /// Looks without a sign of life when it had to end them, and whether they had to become
-    /// ordinary tasks; absent where it had not.
+    /// ordinary tasks; `None` if it had not.
     #[must_use]
     pub fn ended(&self) -> Option<(u32, bool)> {
         let after = self.ended_after.load(Ordering::Relaxed);

@@ -58,7 +58,7 @@ pub fn all(root: &Root) -> Vec<(i32, i32)> {
     numbers(&root.path("/proc")).into_iter().flat_map(of).collect()
 }
 
-/// When task `tid` began; absent where it is gone. A zombie is gone.
+/// When task `tid` began; `None` if it is gone. A zombie is gone.
 #[must_use]
 pub fn start(root: &Root, tid: i32) -> Option<u64> {
     let fields = fields(root, tid)?;
@@ -84,7 +84,7 @@ fn fields(root: &Root, tid: i32) -> Option<Vec<String>> {
     Some(rest.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
-/// The CPUs that task `tid` may run on; absent where it is gone.
+/// The CPUs that task `tid` may run on; `None` if it is gone.
 #[must_use]
 pub fn cpus(root: &Root, tid: i32) -> Option<Cpus> {
     let status = root.read(format!("/proc/{tid}/status"))?;
@@ -92,7 +92,7 @@ pub fn cpus(root: &Root, tid: i32) -> Option<Cpus> {
     line.trim().parse().ok()
 }
 
-/// The name of task `tid`; absent where it is gone.
+/// The name of task `tid`; `None` if it is gone.
 #[must_use]
 pub fn name(root: &Root, tid: i32) -> Option<String> {
     root.read(format!("/proc/{tid}/comm"))

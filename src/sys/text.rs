@@ -5,7 +5,7 @@ use std::{fs::File, io::Read, path::Path, str::FromStr};
 /// More than any file tardy reads there.
 const LIMIT: u64 = 4 << 20;
 
-/// The text of a file without the white space at its end; absent where it cannot be read.
+/// The text of a file without the white space at its end; `None` if it cannot be read.
 #[must_use]
 pub fn read(path: impl AsRef<Path>) -> Option<String> {
     let mut text = String::new();

@@ -1,6 +1,6 @@
 //! The system's ZeroMQ library, loaded when it is first needed.
 //!
-//! Loaded instead of linked, so that tardy runs where there is none, and talks with the libzmq that
+//! Loaded instead of linked, so that tardy runs if there is none, and talks with the libzmq that
 //! the system's other programs use, OpenPGM included where the distribution built it in.
 
 mod api;

@@ -1,5 +1,5 @@
 //! The library itself: exchanges, what its threads run as, what it says to mistakes. All of them
-//! skip where it is not installed.
+//! skip if it is not installed.
 
 use std::{
     net::{TcpListener, UdpSocket},
@@ -20,7 +20,7 @@ use crate::sys::{
     sched::{self, Policy, Scheduling},
 };
 
-/// Whether there is a library; says so where there is none.
+/// Whether there is a library; says so if there is none.
 fn is_there() -> bool {
     let found = Library::get();
     if let Err(error) = &found {
