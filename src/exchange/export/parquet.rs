@@ -237,7 +237,7 @@ mod tests {
             assert_eq!(row.get_string(7).unwrap(), runs[0].document.validity.as_str());
             counted += row.get_long(6).unwrap();
             let (series, place) = (row.get_string(3).unwrap(), row.get_long(19).unwrap());
-            // Each series begins at 0 again, and has a number of its own to be merged by.
+            // Each series begins at 0 again, and has its own number to be merged by.
             assert_eq!(place, if series == &last.0 { last.1 + 1 } else { 0 });
             last = (series.clone(), place);
             keys.entry(series.clone()).or_insert(row.get_long(18).unwrap());

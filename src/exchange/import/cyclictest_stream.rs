@@ -118,8 +118,8 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     Ok(sheet)
 }
 
-/// Whether a line that is no sample was meant to be one: digits and colons, and not the text of the
-/// head.
+/// Whether a line that is not a sample was meant to be one: digits and colons, and not the text of
+/// the head.
 fn begins_like_one(line: &[u8]) -> bool {
     let first = line.iter().find(|byte| **byte != b' ');
     first.is_some_and(u8::is_ascii_digit)

@@ -2,7 +2,7 @@
 
 use super::{sheet::LatencyUnit, times::decimal};
 
-/// Digits that a number is moved by: more is no latency.
+/// Digits that a number is moved by: more is not a latency.
 const MOST_PLACES: i32 = 30;
 
 /// The fields of a line. Within quotes a separator is text, and two quotes are one.

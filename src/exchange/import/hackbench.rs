@@ -6,8 +6,8 @@
 //! Time: 0.176
 //! ```
 //!
-//! This is no latency, so that it becomes a figure; a file may have several runs of the same, each
-//! of which is one value. Runs of other sizes are no repeats.
+//! This is not a latency, so that it becomes a figure; a file may have several runs of the same,
+//! each of which is one value. Runs of other sizes are no repeats.
 
 use super::{
     ImportOptions,

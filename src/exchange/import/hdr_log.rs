@@ -161,7 +161,7 @@ fn interval(
     let mut fields = rest.splitn(4, ',');
     let mut seconds = || {
         let text = fields.next().unwrap_or_default().trim();
-        // Some locales write a comma, which then is a field of its own.
+        // Some locales write a comma, which then is its own field.
         text.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0)
     };
     let wanted = "an interval is start, length, maximum and histogram, with a comma between";

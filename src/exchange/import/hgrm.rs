@@ -254,7 +254,7 @@ mod tests {
         let commas = text(&(commas.collect::<Vec<_>>().join("\n") + "\n")).unwrap();
         assert_eq!(series(&commas), series(&sheet));
         assert!(!caveats(&commas).contains("footer_missing"), "with commas there is none");
-        // wrk2 goes on behind its table.
+        // wrk2 continues behind its table.
         let wrk2 = format!("{TABLE}-----------\n  39500 requests in 10.00s, 3.11MB read\n");
         assert_eq!(series(&text(&wrk2).unwrap()), series(&sheet));
     }

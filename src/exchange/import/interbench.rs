@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Of latencies there are mean, standard deviation and maximum alone, and neither the smallest nor
-//! how many there were: they are no samples, but figures. A workload that has no deadlines (Gaming)
-//! has no last column. With `-r` latencies are in us.
+//! how many there were: they are not samples, but figures. A workload that has no deadlines
+//! (Gaming) has no last column. With `-r` latencies are in us.
 
 use super::{
     ImportOptions,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{sheet::Sheet, source::ImportError};
 use crate::run::{ImportCaveat, series_name::name_of_task};
 
-/// Tasks of one file that have a series of their own; those beyond are in that of their name alone.
+/// Tasks of one file that have their own series; those beyond are in that of their name alone.
 const MOST_TASKS: usize = 4_000;
 
 /// The series of a file, and what of it is none of them.
@@ -22,7 +22,7 @@ pub(super) struct TaskSeries {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TaskWakeUp<'a> {
     pub(super) comm: &'a str,
-    /// Its number; absent where perf does not know it.
+    /// Its number; `None` if perf does not know it.
     pub(super) tid: Option<u32>,
     /// When it was woken, ns.
     pub(super) woken_ns: i64,
@@ -67,7 +67,7 @@ impl TaskSeries {
         self.unwoken += 1;
     }
 
-    /// Says what is no wake-up.
+    /// Says what is not a wake-up.
     pub(super) fn finish(self, sheet: &mut Sheet) {
         if self.unwoken > 0 {
             let why = "tells of no wake-up: the task went on after another one had its CPU, or \

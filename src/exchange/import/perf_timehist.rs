@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Options add columns, so that the heading decides. The delay is from the wake-up to the run that
-//! the row ends. It is 0 where the task was preempted and went on; in newer versions of perf it is
-//! the whole wait then. Both are no wake-ups. All times are cut off below a microsecond.
+//! the row ends. It is 0 where the task was preempted and continued; in newer versions of perf it
+//! is the whole wait then. Both are not wake-ups. All times are cut off below a microsecond.
 
 use super::{
     ImportOptions,

@@ -69,9 +69,9 @@ pub(super) struct SheetSeries {
 pub struct Sheet {
     /// The program that measured.
     pub(super) program: String,
-    /// Its version; empty where it is not said.
+    /// Its version; empty if it is not said.
     pub(super) version: String,
-    /// Its command line; empty where it is not said.
+    /// Its command line; empty if it is not said.
     pub(super) command: String,
     /// The probe of tardy whose samples are the same thing.
     pub(super) same_as: Option<&'static str>,
@@ -81,7 +81,7 @@ pub struct Sheet {
     pub(super) started_at: Option<Timestamp>,
     pub(super) duration_ns: Option<u64>,
     pub(super) series: Vec<SheetSeries>,
-    /// Results that are no latencies, with the values of each.
+    /// Results that are not latencies, with the values of each.
     pub(super) figures: Vec<(FigureHead, Vec<f64>)>,
     pub(super) caveats: Vec<ImportCaveat>,
     /// Late samples of which the file says why they were late.

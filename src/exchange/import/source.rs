@@ -18,7 +18,7 @@ pub(super) const MOST_WHOLE: usize = 64 << 20;
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{}{what}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct ImportError {
-    /// Counted from 1; absent where no line is to blame.
+    /// Counted from 1; `None` if no line is to blame.
     pub line: Option<u64>,
     /// What is wrong, and what is to be done.
     pub what: String,

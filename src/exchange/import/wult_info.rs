@@ -97,7 +97,7 @@ fn refused(line: Option<u64>, what: impl AsRef<str>) -> ImportError {
 /// The lines of keys that are read.
 fn lines(text: &str) -> Result<Vec<Line>, ImportError> {
     let mut lines: Vec<Line> = Vec::new();
-    // Whether lines that are indented go on with the last value.
+    // Whether lines that are indented continue with the last value.
     let mut goes_on = false;
     for (number, line) in (1_u64..).zip(text.split_inclusive('\n')) {
         let refused = |what: String| refused(Some(number), what);
