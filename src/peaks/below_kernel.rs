@@ -125,7 +125,7 @@ enum Other {
     BusySilenced,
 }
 
-/// How many CPUs were silent at once around this piece, idle ones left out; absent where one of all
+/// How many CPUs were silent at once around this piece, idle ones left out; `None` if one of all
 /// that are recorded was not, or where for no other one that is out of the ordinary.
 fn silent_cpus(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> Option<usize> {
     let own = silence(wakeup, piece)?;
@@ -145,7 +145,7 @@ fn silent_cpus(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> Option<usize> {
 }
 
 /// From the last event of the piece's CPU before it, within what the thread was in, to the next one
-/// after it; absent where that is not long.
+/// after it; `None` if that is not long.
 fn silence(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> Option<Silence> {
     let events = &wakeup.cpus.get(&piece.span.cpu)?.events;
     let after = events.partition_point(|event| ns(event.at_ns) <= piece.from_ns);

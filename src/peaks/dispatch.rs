@@ -20,7 +20,7 @@ const LATE: &str = "interrupt late";
 const LATE_IN_USER: &str = "interrupt late in user mode";
 
 /// When a CPU was interrupted so that it switches to the receiver, or left its idle state for that;
-/// absent where nothing of the kind came between its wake-up and the switch.
+/// `None` if nothing of the kind came between its wake-up and the switch.
 #[must_use]
 pub(super) fn interrupted_ns(cpu: &Cpu, waking_ns: i64, switch_ns: i64) -> Option<i64> {
     let first = cpu.events.partition_point(|event| ns(event.at_ns) <= waking_ns);
@@ -46,7 +46,7 @@ pub(super) fn is_usual(wakeup: &LateWakeup<'_>, piece: &Piece<'_>, task: &Curren
 }
 
 /// Why a task of lower priority kept the CPU before the interrupt came that the waker sent to it;
-/// absent from then on, and where none had to come.
+/// absent from then on, and if none had to come.
 #[must_use]
 pub(super) fn late_interrupt(
     wakeup: &LateWakeup<'_>,

@@ -9,7 +9,7 @@ use crate::kernel::SetFrequency;
 pub(crate) struct Frequencies {
     /// By time, and the last one before.
     set: Vec<SetFrequency>,
-    /// The highest that it can have; absent where its driver does not tell each change.
+    /// The highest that it can have; `None` if its driver does not tell each change.
     highest_khz: Option<u32>,
 }
 
@@ -31,7 +31,7 @@ impl Frequencies {
         self.highest_khz
     }
 
-    /// Whether it was set to less than that at this time; not where that is not known.
+    /// Whether it was set to less than that at this time; not if that is not known.
     #[must_use]
     pub(crate) fn is_below_highest(&self, at_ns: i64) -> bool {
         let last = self.set.iter().rfind(|set| ns(set.at_ns) <= at_ns);

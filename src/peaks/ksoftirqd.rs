@@ -1,4 +1,4 @@
-//! A message that ksoftirqd carries. Where a softirq has much to do it goes on in that thread
+//! A message that ksoftirqd carries. Where a softirq has much to do it continues in that thread
 //! (`kernel/softirq.c`), which is an ordinary task: whatever goes before it keeps the message
 //! waiting, though neither end has it.
 
@@ -17,7 +17,7 @@ const CARRIER_WAITED: &str =
     "ksoftirqd, in which the receiver was then woken, was ready and waited for this CPU";
 
 /// When the ksoftirqd in which the receiver was woken, at the end of a span in transit, was ready
-/// and was not running: from and until. Absent where it was woken elsewhere, or nothing shows since
+/// and was not running: from and until. `None` if it was woken elsewhere, or nothing shows since
 /// when that thread was ready.
 #[must_use]
 pub(super) fn waited(wakeup: &LateWakeup<'_>, span: &StateSpan) -> Option<(i64, i64)> {

@@ -9,7 +9,7 @@ pub(super) const PI_MUTEX: &str = "PI mutex";
 pub(crate) struct LockWait {
     /// From.
     pub from_ns: i64,
-    /// Until it had the lock and the CPU; `i64::MAX` where that is not recorded.
+    /// Until it had the lock and the CPU; `i64::MAX` if that is not recorded.
     pub until_ns: i64,
     /// Which lock.
     pub name: String,

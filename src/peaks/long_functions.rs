@@ -231,7 +231,7 @@ impl Timers {
             }
             EventKind::Switch { .. } => {
                 let found = std::mem::take(&mut self.found);
-                // Where a task runs the softirq, it is not known whether it goes on.
+                // Where a task runs the softirq, it is not known whether it continues.
                 *self = Self { found, ..Self::default() };
             }
             _ => {}

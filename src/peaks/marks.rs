@@ -89,7 +89,7 @@ impl Marks {
     }
 }
 
-/// When the timer was due whose callback was running at `waking`; 0 where none was recorded.
+/// When the timer was due whose callback was running at `waking`; 0 if none was recorded.
 fn due(events: &[Event], waking: &Event) -> i64 {
     let before = events.iter().filter(|e| e.cpu == waking.cpu && e.at_ns <= waking.at_ns);
     let expiry = |event: &Event| match event.kind {

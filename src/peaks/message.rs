@@ -3,7 +3,7 @@
 //!
 //! The first goes from the sender's clock read to the moment the receiver was made runnable. The
 //! sender has the CPU, or is kept from it; from where it sleeps on, neither end has the message.
-//! The second goes on to the receiver's clock read: it waits for its CPU, and then has it. A
+//! The second continues to the receiver's clock read: it waits for its CPU, and then has it. A
 //! receiver that had not gone to sleep is followed all the way: nothing shows when the message
 //! came.
 //!
@@ -81,7 +81,7 @@ struct Following<'a, 'e> {
 }
 
 impl<'a> Following<'a, '_> {
-    /// When the receiver was woken and ran; absent where it was not woken on this way.
+    /// When the receiver was woken and ran; `None` if it was not woken on this way.
     fn marks(&self) -> Option<Marks> {
         let (from_ns, to_ns) = (self.way.from_ns, self.way.to_ns);
         if self.way.seen.waking_ns == 0 {

@@ -103,7 +103,7 @@ pub(crate) struct BlameOptions {
     pub interrupt_names: HashMap<u32, String>,
     /// By CPU and number of the idle state: its exit latency, ns.
     pub idle_exit_ns: HashMap<(u32, u32), i64>,
-    /// By CPU: the highest frequency that it can have, kHz; absent where changes are not all told.
+    /// By CPU: the highest frequency that it can have, kHz; `None` if changes are not all told.
     pub highest_khz: HashMap<u32, u32>,
     /// By CPU: the other hardware threads of its core.
     pub siblings: HashMap<u32, Vec<u32>>,
@@ -205,7 +205,7 @@ impl Blamer {
     }
 
     /// The 99th percentile of the thread's series by now, ns; the threshold of being late follows.
-    /// While many were passed over since the last time, it rises above that.
+    /// While many were skipped since the last time, it rises above that.
     pub(crate) fn follow_p99(&mut self, thread: usize, p99_ns: i64) {
         // So that the interrupts that may explain a peak came little before it.
         if let (Some(me), Some(it)) = (self.followed.get(thread), self.progress.get_mut(thread)) {

@@ -1,6 +1,6 @@
 //! Who is behind an interrupt, a softirq or a kworker: the function that took long, or the network
-//! device that was polled; and who sent the interrupt. Where none did, or its name is hidden, what
-//! it ran in is named alone.
+//! device that was polled; and who sent the interrupt. If none did, or its name is hidden, what it
+//! ran in is named alone.
 
 use super::{
     contexts::{HardirqSource, Segment},
@@ -15,7 +15,7 @@ use crate::{
     run::{functions, peaks::Cause},
 };
 
-/// The name of a function or of a device; absent where the kernel hides it.
+/// The name of a function or of a device; `None` if the kernel hides it.
 #[must_use]
 pub(super) fn work_name(wakeup: &LateWakeup<'_>, work: WorkSource) -> Option<String> {
     match work {

@@ -25,7 +25,7 @@ pub(crate) struct Piece<'a> {
     pub to_ns: i64,
     /// What the thread was in.
     pub span: &'a StateSpan,
-    /// What its CPU was in; absent where that was not recorded.
+    /// What its CPU was in; `None` if that was not recorded.
     pub segment: Option<&'a Segment>,
     /// What lay over that.
     pub overlay: Option<OverlayKind>,

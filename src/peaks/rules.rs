@@ -286,7 +286,7 @@ impl<'a> CauseClassifier<'a> {
         })
     }
 
-    /// A page fault or a lock of its own.
+    /// A page fault or its own lock.
     fn held_up(&self, piece: &Piece<'_>) -> Option<NamedCause> {
         let waits = |w: &&LockWait| piece.from_ns >= w.from_ns && piece.to_ns <= w.until_ns;
         if let Some(wait) = self.locks.iter().find(waits) {
@@ -300,7 +300,7 @@ impl<'a> CauseClassifier<'a> {
                 s.state == ThreadState::AwaitingIrq && (at..piece.from_ns).contains(&s.from_ns)
             })
         };
-        // A thread that works goes on after a fault.
+        // A thread that works continues after a fault.
         let fault_ns = self.fault_ns.filter(|_| !self.wakeup.me.works);
         let faulted = fault_ns.is_some_and(|at| piece.from_ns >= at && !has_slept(at));
         faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
@@ -334,7 +334,7 @@ impl<'a> CauseClassifier<'a> {
         }
     }
 
-    /// On its way to another CPU, where a task may go first.
+    /// On its way to another CPU, where a task may run first.
     fn moving(&self, piece: &Piece<'_>, segment: &Segment, from: u32, to: u32) -> NamedCause {
         let me = self.wakeup.me;
         let is_other = |task: &CurrentTask| ![0, me.tid].contains(&task.pid);

@@ -16,7 +16,7 @@ type Sender = (u32, Option<[u8; 16]>);
 /// One that was sent so long ago has come already, however long interrupts were off.
 const MOST_NS: i64 = 1_000_000;
 
-/// Who sent the interrupt `vector` that has `cpu` at `at_ns`; absent where it is none of those that
+/// Who sent the interrupt `vector` that has `cpu` at `at_ns`; `None` if it is none of those that
 /// CPUs send each other, where nobody was seen to send it, where several did since it came the last
 /// time, or where an interrupt or a softirq did: that is not the doing of the task it interrupted.
 #[must_use]
@@ -48,8 +48,8 @@ pub(super) fn sender(wakeup: &LateWakeup<'_>, cpu: u32, vector: u32, at_ns: i64)
     found.map(|(cpu, (pid, comm))| names::sender(comm, pid, cpu))
 }
 
-/// Those on one CPU that sent such an interrupt to another one, `to`, in this time; absent where
-/// the record does not reach back so far, or no task sent one.
+/// Those on one CPU that sent such an interrupt to another one, `to`, in this time; `None` if the
+/// record does not reach back so far, or no task sent one.
 fn senders(
     wakeup: &LateWakeup<'_>,
     cpu: u32,

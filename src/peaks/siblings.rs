@@ -1,5 +1,5 @@
 //! What the hardware threads were at that share a core with the CPUs of a late wake-up. They slow
-//! each other down, by how much no event says: this is shown beside the blame, and is no cause.
+//! each other down, by how much no event says: this is shown beside the blame, and is not a cause.
 
 use super::{
     contexts::Segment,
@@ -12,7 +12,7 @@ pub(super) struct Sibling {
     pub cpu: u32,
     /// Whose core it shares.
     pub of: u32,
-    /// What it was at; absent where it is one of the wake-up's CPUs.
+    /// What it was at; `None` if it is one of the wake-up's CPUs.
     pub seen: Option<Cpu>,
     /// In words, how much of the latency it was busy.
     pub busy: String,

@@ -17,7 +17,7 @@ pub(super) enum SmiEvidence {
 /// most, of those that were late since the counter was read the last time.
 #[derive(Debug, Default)]
 pub(super) struct Smis {
-    /// So far; absent where they are not counted.
+    /// So far; `None` if they are not counted.
     count: Option<u64>,
     /// Came since the reading before, and explain nothing yet.
     left: u64,

@@ -24,7 +24,7 @@ pub(crate) trait EventSource {
     /// none was overwritten, up to the newest one. Empty where nothing is recorded.
     fn recorded(&self, cpu: u32) -> Range<u64>;
 
-    /// The return addresses of a stack, innermost first; absent where it was overwritten.
+    /// The return addresses of a stack, innermost first; `None` if it was overwritten.
     fn stack(&self, number: u64) -> Option<Vec<u64>>;
 
     /// The kernel's function at an address, and how far into it.
@@ -38,6 +38,6 @@ pub(crate) trait EventSource {
         true
     }
 
-    /// System management interrupts of a CPU so far; absent where they are not counted.
+    /// System management interrupts of a CPU so far; `None` if they are not counted.
     fn smis(&mut self, cpu: u32) -> Option<u64>;
 }

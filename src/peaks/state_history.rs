@@ -13,7 +13,7 @@ use super::{
 };
 use crate::kernel::out as out_flags;
 
-/// A move so soon after the wake-up is the choice of where to run, not a move of its own.
+/// A move so soon after the wake-up is the choice of where to run, not its own move.
 const PLACED_NS: i64 = 10_000;
 
 /// Why the thread was off the CPU after it had been switched in, or before with no wake-up seen.
@@ -205,7 +205,7 @@ pub(super) struct Awake {
     pub out: Option<OffCpu>,
     /// When it was woken, where it was and had not had the CPU since.
     pub woken_ns: Option<i64>,
-    /// When it went to sleep at last; absent where the timer found it awake.
+    /// When it went to sleep at last; `None` if the timer found it awake.
     asleep_ns: Option<i64>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct MessageWay {
     pub from_ns: i64,
     /// When the receiver had the message.
     pub to_ns: i64,
-    /// Absent where that is not measured.
+    /// `None` if that is not measured.
     pub sender: Option<usize>,
     /// Who received it.
     pub receiver: usize,

@@ -7,7 +7,7 @@ const BATCH: i64 = 10_000;
 /// From one programmed expiry to the next.
 const APART: i64 = 2_000_000;
 
-/// A record of one wake-up after the other, each kept waiting by a task that goes first; what lies
+/// A record of one wake-up after the other, each kept waiting by a task that runs first; what lies
 /// before `from_ns` was overwritten.
 #[derive(Clone, Copy, Default)]
 struct Overwritten {

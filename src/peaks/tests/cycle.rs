@@ -94,7 +94,7 @@ fn a_thread_that_faults_and_sleeps_without_signals_waits_for_the_page() {
     let peak = cycle(sleeps(out::WAITING, Some(fault(ME)))).peak();
     assert!(of(&peak, Cause::PageFault).is_empty(), "{peak:?}");
     assert_eq!(of(&peak, Cause::Wait), [("woken by helper", 40_000)]);
-    // One that did not sleep is its own work, and it goes on after that.
+    // One that did not sleep is its own work, and it continues after that.
     let peak = cycle(sleeps(out::SLEEPING, Some(fault(ME)))).peak();
     assert!(of(&peak, Cause::PageFault).is_empty(), "{peak:?}");
     assert_eq!(of(&peak, Cause::Wait), [("woken by helper", 40_000)]);

@@ -158,7 +158,7 @@ fn a_cpu_that_goes_idle_with_interrupts_off_is_not_in_an_idle_state() {
 
 #[test]
 fn a_timer_interrupt_that_raised_the_softirq_late_and_no_record_matched() {
-    // PREEMPT_RT: the timer expires in a softirq that a thread of its own runs.
+    // PREEMPT_RT: the timer expires in a softirq that its own thread runs.
     let ktimers = switch(15, 98, "ktimers/0");
     let events = vec![
         (-500_000, switch(0, 120, "swapper/0")),

@@ -21,7 +21,7 @@ struct Paced {
     fake: Fake,
     sent_at: i64,
     latency_ns: i64,
-    /// When its receiver was last woken and ran; absent where that is not known.
+    /// When its receiver was last woken and ran; `None` if that is not known.
     woken: Option<(i64, i64)>,
     /// Since when the sender was behind.
     since: i64,
@@ -280,7 +280,7 @@ fn earlier_packets_explain_no_more_than_they_usually_take() {
 #[test]
 fn a_receiver_that_was_stopped_is_what_its_packets_waited_for() {
     let stopped = (T - 90_000, T + 300_000);
-    // The sender goes on with its schedule meanwhile.
+    // The sender continues with its schedule meanwhile.
     let next =
         vec![(100_000, near()), (104_000, swapper()), (200_000, near()), (204_000, swapper())];
     let mut late = packet(5_000, 306_000, Some((300_000, 303_000)));
