@@ -68,7 +68,7 @@ pub struct BaselinePhase {
     pub uncertain: Vec<String>,
 }
 
-/// Why there is no baseline, or why nothing can be held against one.
+/// Why there is no baseline, or why nothing can be compared with one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BaselineError {
     /// A cell that was not measured.
@@ -110,7 +110,7 @@ pub enum BaselineError {
 pub struct BaselineResult {
     /// The load.
     pub load: String,
-    /// The kernel that is held against the baseline.
+    /// The kernel that is compared with the baseline.
     pub kernel: String,
     /// The figure, as in [`FIGURES`].
     pub figure: String,
@@ -179,7 +179,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// Whether runs of these programs, and of loads with these arguments, may be held against it.
+    /// Whether runs of these programs, and of loads with these arguments, may be compared with it.
     ///
     /// # Errors
     /// What differs.

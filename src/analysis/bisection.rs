@@ -1,8 +1,8 @@
 //! Where in a row of kernels (or of anything) something changed, found by halving.
 //!
 //! It is taken for granted that there is one change: all before it are like the first, and all from
-//! it on like the last. What can be told from neither is passed over, as `git bisect skip` does,
-//! and the answer is then a range.
+//! it on like the last. What can be told from neither is skipped, as `git bisect skip` does, and
+//! the answer is then a range.
 
 /// What is said of one of the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

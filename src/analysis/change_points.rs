@@ -45,7 +45,7 @@ pub struct RankStep {
     pub z: f64,
 }
 
-/// The most marked step of a sequence; absent where it is too short, or all values are equal.
+/// The most marked step of a sequence; `None` if it is too short, or all values are equal.
 #[must_use]
 pub fn step(values: &[f64]) -> Option<RankStep> {
     if values.len() < 2 * SIDE {
@@ -133,7 +133,7 @@ fn dependence(ranks: &[f64], place: usize) -> f64 {
 }
 
 /// The probability of such a step in a sequence that stays the same, at most: between the simulated
-/// ones, and beyond them, the logarithm goes on by the square.
+/// ones, and beyond them, the logarithm continues by the square.
 #[must_use]
 pub fn probability(z: f64) -> f64 {
     let square = z * z;
@@ -185,7 +185,7 @@ fn chance(z: f64, count: usize) -> f64 {
 
 /// So many of `count` values must lie on either side of a step to be found at `level`, however
 /// large it is: ranks know no larger difference than that all values lie on one side of all others.
-/// For values with a correlation of 0.3 between neighbours. Absent where no place is enough.
+/// For values with a correlation of 0.3 between neighbours. `None` if no place is enough.
 #[must_use]
 pub fn fewest_beside(count: usize, level: f64) -> Option<usize> {
     if count < FEWEST_VALUES {

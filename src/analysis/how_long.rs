@@ -19,8 +19,8 @@ const UNDECIDED: f64 = 0.2;
 /// How many samples it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
-    /// So many; a lower bound where none beyond the limit was seen, for how these would come in
-    /// groups is then not known.
+    /// So many; a lower bound if none beyond the limit was seen, for how these would come in groups
+    /// is then not known.
     Samples {
         /// How many.
         samples: f64,

@@ -76,7 +76,7 @@ impl KernelConfig {
         self.0.is_empty()
     }
 
-    /// The value of an option (`y`, `m`, a number, a quoted text); none where it is not set.
+    /// The value of an option (`y`, `m`, a number, a quoted text); none if it is not set.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -110,7 +110,7 @@ impl KernelConfig {
 pub struct OptionDifference {
     /// Its name, with `CONFIG_`.
     pub option: String,
-    /// Its value in each kernel, in their order; none where it is not set.
+    /// Its value in each kernel, in their order; none if it is not set.
     pub values: Vec<Option<String>>,
 }
 

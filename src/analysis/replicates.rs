@@ -54,7 +54,7 @@ pub struct ReplicatedResult {
     /// What follows.
     pub verdict: AbVerdict,
     /// So many runs a side would decide it in four of five cases, if difference and spread stay as
-    /// they are; absent where it is decided, and for more than 100,000.
+    /// they are; `None` if it is decided, and for more than 100,000.
     pub needed: Option<u32>,
 }
 
@@ -83,7 +83,7 @@ impl Difference {
         }
     }
 
-    /// The probability of a difference that is at least as large, where there is none.
+    /// The probability of a difference that is at least as large, if there is none.
     fn probability(&self) -> f64 {
         2.0 * t_tail(self.mean.abs() / self.error, self.freedom)
     }

@@ -47,7 +47,7 @@ pub struct TrendRun {
     pub started: Timestamp,
     /// `uname -r`
     pub kernel: String,
-    /// p99, ns; absent where too few samples lie beyond it.
+    /// p99, ns; `None` if too few samples lie beyond it.
     pub p99_ns: Option<i64>,
     /// The median of the maxima of equal stretches, ns.
     pub block_max_ns: Option<i64>,
@@ -153,7 +153,7 @@ pub struct TrendChange {
     pub ratio: f64,
     /// What the kernel did around it.
     pub kernel: KernelThere,
-    /// Whose part of late samples changed most; absent where runs of a side did not record any.
+    /// Whose part of late samples changed most; `None` if runs of a side did not record any.
     pub causes: Option<Vec<CauseShift>>,
 }
 

@@ -19,7 +19,7 @@ pub enum ComparedFigure {
     P9999,
     /// The largest sample of a block; blocks must be equally long.
     Max,
-    /// The share of periods that passed without a wake-up of their own.
+    /// The share of periods that passed without their own wake-up.
     Missed,
 }
 

@@ -30,7 +30,7 @@ pub struct MeasuredBlock {
     pub max_ns: i64,
     /// Periods that were due.
     pub periods: u64,
-    /// Those of them that passed without a wake-up of their own.
+    /// Those of them that passed without their own wake-up.
     pub missed: u64,
 }
 

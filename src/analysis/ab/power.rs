@@ -35,8 +35,8 @@ pub fn power(plan: &LookPlan, share: usize, mean: f64, sd: f64) -> f64 {
 }
 
 /// How many pairs find a mean log ratio with the probability [`POWER`]; `figures` share the error
-/// probability, and this one is the first by Holm's rule. Absent where it takes more than 100,000,
-/// or the difference or the spread is none.
+/// probability, and this one is the first by Holm's rule. `None` if it takes more than 100,000, or
+/// the difference or the spread is none.
 ///
 /// # Errors
 /// No figure.
@@ -72,7 +72,7 @@ pub fn pairs_needed(mean: f64, sd: f64, figures: usize) -> Result<Option<u32>, L
 }
 
 /// The smallest share by which B may be slower than A and be found so with the probability
-/// [`POWER`]: 0.05 for 5 %. Absent where even a factor of 1,000 is not found.
+/// [`POWER`]: 0.05 for 5 %. `None` if even a factor of 1,000 is not found.
 #[must_use]
 pub fn smallest_difference(plan: &LookPlan, share: usize, sd: f64) -> Option<f64> {
     let is_found = |mean: f64| power(plan, share, mean, sd) >= POWER;

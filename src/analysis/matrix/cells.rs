@@ -13,7 +13,7 @@ use crate::{
 pub struct PhaseId {
     /// Its number.
     pub seed: u32,
-    /// How long its guest waited; none where that is not recorded.
+    /// How long its guest waited; none if that is not recorded.
     pub wait_ns: Option<u64>,
     /// Bytes of padding on the kernel's command line.
     pub padding: u16,
@@ -82,7 +82,7 @@ pub(super) fn cell(own: &[usize], runs: &[Document]) -> Option<MatrixCell> {
     })
 }
 
-/// The figure at this place of [`FIGURES`] over runs; nothing where none of them has it.
+/// The figure at this place of [`FIGURES`] over runs; nothing if none of them has it.
 #[must_use]
 pub fn figure_over(at: usize, phases: &[RunFigures]) -> Option<Figure> {
     let name = *FIGURES.get(at)?;
@@ -92,7 +92,7 @@ pub fn figure_over(at: usize, phases: &[RunFigures]) -> Option<Figure> {
     let (low, high) = (*values.first()?, *values.last()?);
     let middle = |place: usize| values.get(place).copied().unwrap_or_default();
     let numbers: Vec<f64> = values.iter().map(|ns| *ns as f64).collect();
-    // A maximum grows with the number of phases: its median is no estimate of anything beyond.
+    // A maximum grows with the number of phases: its median is not an estimate of anything beyond.
     let interval = (name != "max").then(|| ratio::median(&numbers, 0.95).ok()).flatten();
     Some(Figure {
         name: name.into(),

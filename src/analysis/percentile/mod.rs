@@ -47,7 +47,7 @@ pub struct Support {
     pub effective: f64,
     /// How many of those lie beyond the percentile; below p50, on its other side.
     pub beyond: f64,
-    /// The dependence that was found; absent where it cannot be estimated.
+    /// The dependence that was found; `None` if it cannot be estimated.
     pub dependence: Option<Dependence>,
     /// What follows.
     pub backing: Backing,
@@ -60,7 +60,7 @@ pub struct PercentileInterval {
     pub percent: f64,
     /// Its value in this run.
     pub value_ns: u64,
-    /// Lower end, the lowest value of its bucket; absent where not even that can be said.
+    /// Lower end, the lowest value of its bucket; `None` if not even that can be said.
     pub low_ns: Option<u64>,
     /// Upper end, the highest value of its bucket; absent with [`Backing::TooFew`]: then the
     /// percentile is "at least" the lower end, at 97.5 %.

@@ -83,7 +83,7 @@ impl PooledExceedances {
         }
     }
 
-    /// Counts beyond the percentiles of `total`, which holds all blocks together; absent where that
+    /// Counts beyond the percentiles of `total`, which holds all blocks together; `None` if that
     /// took more memory than there is for it.
     #[must_use]
     pub fn exceedances(&self, total: &Histogram<u64>, max_ns: Option<i64>) -> Option<Exceedances> {

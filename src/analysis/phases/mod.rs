@@ -41,7 +41,7 @@ pub struct PhaseFigure {
 pub struct PhaseResult {
     /// The median difference.
     pub shift: f64,
-    /// Its interval; absent where there are too few phases for one.
+    /// Its interval; `None` if there are too few phases for one.
     pub interval: Option<(f64, f64)>,
     /// The probability of such a difference between equal kernels.
     pub probability: f64,

@@ -113,7 +113,7 @@ fn by_normal(ranks: &[usize], chosen: usize, own: usize) -> f64 {
     if variance <= 0.0 {
         return 1.0;
     }
-    // Doubled ranks have steps of 2 where none are equal: half a step toward the mean.
+    // Doubled ranks have steps of 2 if none are equal: half a step toward the mean.
     let distance = ((own as f64 - chosen * mean).abs() - 1.0).max(0.0);
     (2.0 * normal_tail(distance / variance.sqrt())).min(1.0)
 }

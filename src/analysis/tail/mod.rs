@@ -4,7 +4,7 @@
 //! Peaks over a threshold: clusters of late values, a generalised Pareto distribution of their
 //! maxima, the lowest threshold from which on it fits. It is believed only where the shape is the
 //! same at three thresholds and the first half of the run foresees the maximum of the second. A
-//! level says what would come if this mix of load went on: what comes more rarely than the run is
+//! level says what would come if this mix of load continued: what comes more rarely than the run is
 //! long is not in it.
 //!
 //! `docs/statistics.md` has coverage and refusals for known tails.

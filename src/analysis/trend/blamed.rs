@@ -47,7 +47,7 @@ pub(super) fn causes<'a>(
     Some(shifts)
 }
 
-/// The share of each cause over runs; absent where none recorded any.
+/// The share of each cause over runs; `None` if none recorded any.
 fn shares<'a>(runs: impl Iterator<Item = &'a TrendRun>) -> Option<BTreeMap<(Cause, String), f64>> {
     let (mut sums, mut all) = (BTreeMap::new(), 0.0);
     for late in runs.filter_map(|run| run.late.as_ref()) {

@@ -11,7 +11,7 @@ use crate::analysis::change_points::fewest_beside;
 const WEEK: i32 = 7;
 
 /// So many days must lie on either side of a change of the longest row to be found, however large
-/// it is, if it is the only one of all figures. Absent where no number is enough.
+/// it is, if it is the only one of all figures. `None` if no number is enough.
 #[must_use]
 pub fn days_beside(rows: &[TrendRow]) -> Option<usize> {
     let figures = rows.iter().flat_map(|row| &row.figures).filter(|figure| !figure.is_too_short);
