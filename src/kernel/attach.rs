@@ -67,7 +67,7 @@ pub enum NoPlace {
 
 /// The programs, loaded. They go when it is dropped, and with the process.
 pub struct AttachPrograms {
-    /// Absent where a replay stands for the kernel.
+    /// `None` if a replay stands for the kernel.
     loaded: Option<Loaded>,
     /// The late wake-ups that the ring has given so far.
     late: Arc<Mutex<Vec<AttachedLate>>>,
@@ -188,7 +188,7 @@ impl AttachPrograms {
     }
 
     /// Gives a thread that is there already a place. It is the caller's to see afterwards that it
-    /// still is the thread that was meant, and to call [`AttachPrograms::end`] where it is not.
+    /// still is the thread that was meant, and to call [`AttachPrograms::end`] if it is not.
     ///
     /// # Errors
     /// Why not.

@@ -141,7 +141,7 @@ pub struct FoundPeriod {
 /// `CLOCK_MONOTONIC` ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttachedLate {
-    /// Hard expiry of the own timer that woke the thread; absent where its dispatch was late.
+    /// Hard expiry of the own timer that woke the thread; `None` if its dispatch was late.
     pub hard_ns: Option<u64>,
     /// Begin of the interrupt in which that expired.
     pub entry_ns: u64,
@@ -160,7 +160,7 @@ pub struct AttachedLate {
 }
 
 impl AttachedLate {
-    /// As a program wrote it; absent where that is none.
+    /// As a program wrote it; `None` if that is none.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let long = |word: usize| {
             let bytes = bytes.get(8 * word..8 * word + 8)?;
@@ -273,7 +273,7 @@ impl AttachedThread<'_> {
         }
     }
 
-    /// Whether it has a CPU or waits for one; absent where nothing that it did was seen.
+    /// Whether it has a CPU or waits for one; `None` if nothing that it did was seen.
     #[must_use]
     pub fn is_awake(&self) -> Option<bool> {
         let is_awake = [WAKING, READY, IN].iter().any(|word| self.load(*word) > 0);
@@ -307,7 +307,7 @@ impl AttachedThread<'_> {
             let is_until = !was_for(header::TARDY_ATTACH_SLEPT_FOR);
             return self.load(if is_until { SOFT } else { LAST });
         }
-        // The wake-up whose work goes on is not counted yet.
+        // The wake-up whose work continues is not counted yet.
         let is_open = self.load(WOKEN_NS) > 0 && self.load(DUE) > 0;
         let is_until = is_open && !was_for(header::TARDY_ATTACH_DUE_FOR);
         self.load(if is_until { DUE_SOFT } else { LAST })

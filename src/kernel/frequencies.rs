@@ -49,7 +49,7 @@ pub(super) fn read(
     found
 }
 
-/// One of `cpu`; absent where it is of another CPU, or is just being written.
+/// One of `cpu`; `None` if it is of another CPU, or is just being written.
 #[expect(clippy::cast_possible_truncation, reason = "the upper half is the frequency")]
 fn one(words: &[AtomicU64], index: u64, cpu: u32) -> Option<SetFrequency> {
     let at = usize::try_from(index).ok()? % KEPT * WORDS;

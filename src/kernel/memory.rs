@@ -139,7 +139,7 @@ impl RecorderMemory {
         frequencies::read(&self.mapped.words()[FREQUENCIES_AT..], count, cpu, span)
     }
 
-    /// The functions of a stack, innermost first; absent where another one took its place.
+    /// The functions of a stack, innermost first; `None` if another one took its place.
     pub(super) fn stack(&self, number: u64) -> Option<Vec<u64>> {
         let words = self.stack_words(number);
         if number == 0 || words[0].load(Acquire) != number {
@@ -198,7 +198,7 @@ impl ThreadHash {
 }
 
 /// A hash without collisions, so that one lookup decides whether a thread is measured, and its
-/// table; absent where there are too many threads, or none is found.
+/// table; `None` if there are too many threads, or none is found.
 fn thread_hash(tids: &[u32]) -> Option<(ThreadHash, Vec<u16>)> {
     if tids.len() > THREADS {
         return None;

@@ -28,7 +28,7 @@ impl PercpuOffset {
 pub(super) struct PercpuOffsets {
     /// Registers of the interrupted code.
     pub irq_regs: PercpuOffset,
-    /// The preempt count, where it is a variable of its own.
+    /// The preempt count, where it is its own variable.
     pub preempt_count: PercpuOffset,
     /// What holds that count from 6.2 to 6.14.
     pub pcpu_hot: PercpuOffset,

@@ -99,12 +99,12 @@ pub struct TaskSample {
     pub kernel: Vec<u64>,
     /// The stack of user mode, innermost first; none of kernel threads and of interrupts.
     pub user: Vec<u64>,
-    /// The user's stack may go on: there was no room for more.
+    /// The user's stack may continue: there was no room for more.
     pub is_cut: bool,
 }
 
 impl TaskSample {
-    /// As the program wrote it; absent where that is none.
+    /// As the program wrote it; `None` if that is none.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < SAMPLE {
             return None;

@@ -1,4 +1,4 @@
-//! Reads what the programs recorded, out of memory that they go on writing.
+//! Reads what the programs recorded, out of memory that they continue writing.
 
 use std::{
     fs, io,
@@ -189,7 +189,7 @@ impl EventReader {
         self.memory.frequencies(cpu, &(from_ns..=to_ns))
     }
 
-    /// The functions of a stack, innermost first; absent where it was overwritten since.
+    /// The functions of a stack, innermost first; `None` if it was overwritten since.
     #[must_use]
     pub fn stack(&self, number: u64) -> Option<Vec<u64>> {
         let stack = self.memory.stack(number);
@@ -213,7 +213,7 @@ fn misses(program: &OwnedFd) -> u64 {
     stated(program, "recursion_misses:").unwrap_or(0)
 }
 
-/// A number that the kernel states about a loaded program; absent where it does not.
+/// A number that the kernel states about a loaded program; `None` if it does not.
 fn stated(program: &OwnedFd, field: &str) -> Option<u64> {
     let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
     stated_in(&fs::read_to_string(path).ok()?, field)

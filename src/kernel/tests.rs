@@ -49,7 +49,7 @@ fn tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Sleeps once for a millisecond; the expiry, and when it woke up. Absent where the thread did not
+/// Sleeps once for a millisecond; the expiry, and when it woke up. `None` if the thread did not
 /// block: it was interrupted for so long that the expiry had passed before, and nothing woke it.
 fn sleep_once() -> Option<(u64, u64)> {
     let before = ThreadUsage::of_this_thread().voluntary_switches;
@@ -185,8 +185,8 @@ fn the_kernel_takes_each_program_for_which_it_has_a_tracepoint() {
     tracer.attach().unwrap();
 }
 
-/// The events of a CPU from a little before an expiry to the wake-up, in order. Absent where they
-/// were overwritten before this thread could read them.
+/// The events of a CPU from a little before an expiry to the wake-up, in order. `None` if they were
+/// overwritten before this thread could read them.
 fn around(recorder: &EventReader, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Event>> {
     let mut events = Vec::new();
     let complete = recorder.events(cpu, t - 500_000, woke_ns, &mut events);

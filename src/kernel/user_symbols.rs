@@ -182,7 +182,7 @@ impl Default for FunctionNames {
 }
 
 impl FunctionNames {
-    /// The function at each offset of a file; absent where the file names none there.
+    /// The function at each offset of a file; `None` if the file names none there.
     #[must_use]
     pub fn of(&self, file: &MappedFile, offsets: &[u64]) -> Vec<Option<String>> {
         let unnamed = || vec![None; offsets.len()];

@@ -109,7 +109,7 @@ fn ends_idle(kind: EventKind) -> bool {
     begins || matches!(kind, EventKind::Switch { .. })
 }
 
-/// Whether an event is an entry, and of what; absent where it is neither entry nor exit.
+/// Whether an event is an entry, and of what; `None` if it is neither entry nor exit.
 fn nesting(kind: EventKind) -> Option<(bool, (u8, u32))> {
     Some(match kind {
         EventKind::IrqEntry { line } => (true, (0, line)),

@@ -207,7 +207,7 @@ impl Machine {
         self.cpus[cpu].ready.insert(place, task);
     }
 
-    /// Switches to who goes first, if that is another one; whether it is.
+    /// Switches to who runs first, if that is another one; whether it is.
     fn reschedule(&mut self, at_ns: u64, cpu: usize) -> bool {
         let Some(&next) = self.cpus[cpu].ready.front() else { return false };
         let current = self.cpus[cpu].current;
@@ -271,7 +271,7 @@ impl Machine {
         let is_over = hard_ns <= at_ns + CALL_NS / 2;
         self.add(hard_ns.max(at_ns + CALL_NS / 2), Action::Timer(task));
         if is_over {
-            // It waits for nothing, and goes on when it has expired.
+            // It waits for nothing, and continues when it has expired.
             self.tasks[task].turn += 1;
         } else {
             self.block(at_ns + CALL_NS, cpu, "S");

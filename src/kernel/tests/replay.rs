@@ -272,7 +272,7 @@ fn a_thread_that_never_keeps_two_periods_in_a_row_has_its_period_all_the_same() 
     let last = expiries.last().map_or(0, |(ns, _)| ns / MS);
     assert_eq!((period.period_ns, period.hits, period.misses), (MS, 200, 0));
     assert_eq!(period.hits + period.missed, last - 1);
-    // On purpose that is no period, and nothing is missed.
+    // On purpose that is not a period, and nothing is missed.
     let on_purpose: Vec<u64> = expiries.iter().map(|(ns, _)| *ns).collect();
     let (period_ns, _, missed, _) = found(&on_purpose);
     assert!(period_ns >= 2 * MS && missed == 0, "{period_ns} {missed}");

@@ -75,7 +75,7 @@ pub struct PageEnd {
 
 impl Decoder {
     /// Of the files `header_page`, `header_event` and, by the path of its directory below `events`,
-    /// `format` of each event; absent where one of the first two, or a field that every event has,
+    /// `format` of each event; `None` if one of the first two, or a field that every event has,
     /// cannot be understood.
     #[must_use]
     pub fn new(page: &str, header: &str, formats: &[(&str, String)]) -> Option<Self> {

@@ -15,7 +15,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Its bytes; absent where the event is shorter.
+    /// Its bytes; `None` if the event is shorter.
     #[must_use]
     pub(super) fn bytes<'a>(&self, event: &'a [u8]) -> Option<&'a [u8]> {
         event.get(self.offset..self.offset.checked_add(self.size)?)
@@ -54,7 +54,7 @@ pub(super) struct EventFormat {
 }
 
 impl EventFormat {
-    /// Reads such a file; absent where it names no number.
+    /// Reads such a file; `None` if it names no number.
     #[must_use]
     pub(super) fn parse(text: &str) -> Option<Self> {
         let id = text.lines().find_map(|line| line.trim().strip_prefix("ID:"))?;
@@ -105,7 +105,7 @@ pub(super) struct PageFormat {
 }
 
 impl PageFormat {
-    /// Reads that file; absent where a field is missing.
+    /// Reads that file; `None` if a field is missing.
     #[must_use]
     pub(super) fn parse(text: &str) -> Option<Self> {
         let fields = fields(text);
@@ -142,7 +142,7 @@ pub(super) struct HeaderFormat {
 }
 
 impl HeaderFormat {
-    /// Reads that file; absent where something is missing, or a header has not 32 bits.
+    /// Reads that file; `None` if something is missing, or a header has not 32 bits.
     #[must_use]
     pub(super) fn parse(text: &str) -> Option<Self> {
         let bits = |name| number(text, name, ":", "bits");
@@ -166,7 +166,7 @@ impl HeaderFormat {
     }
 }
 
-/// The number after `name` and `sign` on a line of its own.
+/// The number after `name` and `sign` on its own line.
 fn number(text: &str, name: &str, sign: &str, unit: &str) -> Option<u32> {
     let line = text.lines().map(str::trim).find(|line| line.starts_with(name))?;
     let (_, value) = line.rsplit_once(sign)?;

@@ -130,7 +130,7 @@ impl Instance {
 }
 
 impl Pipe {
-    /// The next page, or what there is of it; absent where there is nothing new.
+    /// The next page, or what there is of it; `None` if there is nothing new.
     pub(super) fn read(&mut self, page: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.file.read(page) {

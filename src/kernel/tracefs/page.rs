@@ -40,7 +40,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The page in `bytes`; absent where it is not a whole one.
+    /// The page in `bytes`; `None` if it is not a whole one.
     #[must_use]
     pub(super) fn new(page: &PageFormat, header: HeaderFormat, bytes: &'a [u8]) -> Option<Self> {
         let commit = page.commit.value(bytes)?;

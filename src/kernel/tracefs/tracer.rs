@@ -260,7 +260,7 @@ impl TracefsTracer {
     }
 
     /// The wake-up of the `number`-th thread from an expiry between `from_ns` and `within_ns` after
-    /// it, where the thread ran at `to_ns`; absent where that was not seen whole.
+    /// it, where the thread ran at `to_ns`; `None` if that was not seen whole.
     pub fn matching(
         &mut self,
         number: usize,
