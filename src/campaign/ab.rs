@@ -41,11 +41,11 @@ pub(crate) enum AbEvent<'a> {
     Planned(&'a AbRecord),
     /// A look, with the standard deviation of a pair's log ratio for each figure.
     Looked(&'a AbRecord, &'a [f64]),
-    /// It goes on.
+    /// It continues.
     Goes(AbProgress<'a>),
 }
 
-/// A comparison that goes on.
+/// A comparison in progress.
 #[derive(Debug)]
 pub(crate) struct AbProgress<'a> {
     /// The record so far.
@@ -64,7 +64,7 @@ pub(crate) type CausesBetween<'a> =
 
 /// How somebody watches it.
 pub(crate) struct Ab<'a> {
-    /// How often it is shown while a block goes on; absent for never.
+    /// How often it is shown while a block continues; absent for never.
     pub pace: Option<Duration>,
     /// What is shown.
     pub show: &'a mut dyn FnMut(AbEvent<'_>),
@@ -126,7 +126,7 @@ struct Campaign {
     measured: Vec<MeasuredBlock>,
     /// Whether a command may have changed something.
     is_changed: bool,
-    /// Held as long as it goes on.
+    /// Held as long as it continues.
     _lock: File,
 }
 
@@ -280,7 +280,7 @@ impl Campaign {
         Ok(None)
     }
 
-    /// Puts back what the prepare commands may have changed.
+    /// Restores what the prepare commands may have changed.
     fn undo(&mut self) -> Result<()> {
         let Some(text) = self.request.undo.as_ref().filter(|_| self.is_changed) else {
             return Ok(());
@@ -292,7 +292,7 @@ impl Campaign {
         checked.context("the machine may still be as the last prepare command left it")
     }
 
-    /// Notes which causes differ, once all is measured and put back.
+    /// Notes which causes differ, once all is measured and restored.
     fn note_causes(&mut self, causes: CausesBetween<'_>) {
         let of = |side: SideName| -> Vec<PathBuf> {
             let own = self.record.blocks.iter().filter(|own| own.compared && own.side == side);

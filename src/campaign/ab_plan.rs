@@ -46,11 +46,11 @@ pub(crate) struct AbRequest {
     pub a: SideRequest,
     /// What is judged.
     pub b: SideRequest,
-    /// Puts back what the prepare commands changed.
+    /// Restores what the prepare commands changed.
     pub undo: Option<String>,
     /// What all of it may take, ns.
     pub budget_ns: i64,
-    /// So many pairs of blocks so long (ns), which are judged once at their end; absent where the
+    /// So many pairs of blocks so long (ns), which are judged once at their end; `None` if the
     /// budget says it, and a decision ends it early.
     pub fixed: Option<(u32, i64)>,
     /// What is judged, each once.

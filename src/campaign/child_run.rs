@@ -31,7 +31,7 @@ pub(super) struct ChildRuns {
 pub(super) struct ChildOrder<'a> {
     /// The options of `tardy run`.
     pub words: &'a [String],
-    /// How long it measures, ns; absent where the options say it.
+    /// How long it measures, ns; `None` if the options say it.
     pub length_ns: Option<i64>,
     /// Its id.
     pub id: &'a str,

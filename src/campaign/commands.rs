@@ -74,7 +74,7 @@ impl Commands {
             child::ask_to_end_with_this_thread(&mut shell);
         }
         let mut shell = shell.spawn().with_context(flag)?;
-        // What was begun to be put back is put back, also after a second Ctrl-C.
+        // What was begun to be restored is restored, also after a second Ctrl-C.
         let at_quit = if is_undo { AtQuit::Wait } else { AtQuit::End };
         let ended = watch.wait(&mut shell, at_quit, Some(self.limit), (None, &mut || {}));
         let ended = ended.with_context(|| format!("{}: cannot wait for it", command.shown))?;
@@ -89,7 +89,7 @@ impl Commands {
         Ok(Done { record, ended, from })
     }
 
-    /// Refuses to go on after a command that failed.
+    /// Refuses to continue after a command that failed.
     ///
     /// # Errors
     /// Its flag, how it ended, and the end of what it printed.

@@ -26,7 +26,7 @@ pub(crate) enum PlanSource {
     Resumed(RunDirectory),
 }
 
-/// A plan that goes on.
+/// A running plan.
 #[derive(Debug)]
 pub(crate) struct PlanProgress<'a> {
     /// The record so far.
@@ -41,7 +41,7 @@ pub(crate) struct PlanProgress<'a> {
 
 /// How somebody watches it.
 pub(crate) struct PlanView<'a> {
-    /// How often it is shown while a cell goes on; absent for never.
+    /// How often it is shown while a cell continues; absent for never.
     pub pace: Option<Duration>,
     /// What is shown.
     pub show: &'a mut dyn FnMut(&PlanProgress<'_>),

@@ -77,7 +77,7 @@ struct PlanCampaign {
     start: Instant,
     /// Of the sittings before, ns.
     spent_ns: u64,
-    /// Held as long as this sitting goes on.
+    /// Held as long as this sitting continues.
     _lock: File,
 }
 
@@ -276,7 +276,7 @@ impl PlanCampaign {
         Ok(true)
     }
 
-    /// Puts back what the prepare commands may have changed.
+    /// Restores what the prepare commands may have changed.
     fn undo(&mut self) -> Result<()> {
         let Some(text) = self.record.undo.clone().filter(|_| self.record.is_prepared) else {
             return Ok(());
@@ -290,7 +290,7 @@ impl PlanCampaign {
         Ok(())
     }
 
-    /// Does nothing for the plan's pause; whether the user wants it to go on.
+    /// Does nothing for the plan's pause; whether the user wants it to continue.
     fn pause(&mut self, view: &mut PlanView<'_>) -> bool {
         let began = Instant::now();
         let whole = Duration::from_nanos(self.record.pause_ns);

@@ -126,7 +126,7 @@ impl Asked {
 /// A run has to hear of it alone: what it started it ends by itself.
 fn send(child: &Child, at_quit: AtQuit, signal: Signal) {
     let pid = Pid::from_child(child);
-    // It has not been waited for, so that the number is still its own. One that is gone is no
+    // It has not been waited for, so that the number is still its own. One that is gone is not an
     // error.
     let _ = match at_quit {
         AtQuit::Ask => kill_process(pid, signal),

@@ -66,7 +66,7 @@ pub(crate) struct SettingsProgress<'a> {
     pub elapsed: Duration,
 }
 
-/// How somebody watches it: how often it is shown while a block goes on, and by what.
+/// How somebody watches it: how often it is shown while a block continues, and by what.
 pub(super) type SettingsView<'a> = (Option<Duration>, &'a mut dyn FnMut(SettingsProgress<'_>));
 
 /// Tries each setting, and hands over the record, which is in the directory too.
@@ -266,7 +266,7 @@ fn rank(settings: &mut [TriedSetting]) {
 }
 
 /// By how much the figures that are decided are smaller at least, as the logarithm of the end of
-/// the interval that claims least; where none is decided, that of the mean, the most of them.
+/// the interval that claims least; if none is decided, that of the mean, the most of them.
 fn worth(setting: &TriedSetting) -> f64 {
     let of = |figure: &TriedFigure| match figure.row.verdict {
         AbVerdict::Better => figure.row.high.map_or(0.0, |high| -high.ln()),
