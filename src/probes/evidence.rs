@@ -20,10 +20,10 @@ pub struct MessageEvidence {
     pub unrecorded: Vec<EndCount>,
     /// What a socket must hold for a second of the rate; absent without a rate.
     pub needed_bytes: Option<u64>,
-    /// Size of a packet with its headers, and what a frame on its way holds; absent where the
+    /// Size of a packet with its headers, and what a frame on its way holds; `None` if the
     /// transport cuts messages as it likes.
     pub frame_bytes: Option<(u64, u64)>,
-    /// How well the clocks of both machines could be compared; absent where both are one.
+    /// How well the clocks of both machines could be compared; `None` if both are one.
     pub clock: Option<ClockEvidence>,
     /// Of received packets.
     pub receive: Option<ReceiveEvidence>,
@@ -85,7 +85,7 @@ pub struct ReceiveEvidence {
     pub seen: Seen,
     /// The largest step of the clock of stamps, ns; 0 for none.
     pub step_ns: i64,
-    /// Whether the device could be polled; absent where that was not tried.
+    /// Whether the device could be polled; `None` if that was not tried.
     pub could_poll: Option<bool>,
 }
 

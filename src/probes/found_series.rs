@@ -107,7 +107,7 @@ pub struct FoundSeries {
 }
 
 impl FoundSeries {
-    /// Reads what has come since the last [`FoundSeries::keep`]; absent where nothing has.
+    /// Reads what has come since the last [`FoundSeries::keep`]; `None` if nothing has.
     #[must_use]
     pub fn read(&self, start_s: f64, length_s: f64) -> Option<IntervalOf> {
         let mut counts = self.counts.counts();

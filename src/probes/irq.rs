@@ -294,7 +294,7 @@ impl Thread {
         LoopEnd::after_warm_up(warmed, || self.measured(&mut wake, schedule, turns))
     }
 
-    /// The grid is found first, and then the clock goes on interrupting on it.
+    /// The grid is found first, and then the clock continues interrupting on it.
     fn by_clock(&mut self, schedule: Schedule, turns: u64, clock: &PeriodicClock) -> LoopEnd {
         if let Err(error) = clock.start() {
             return LoopEnd::unmeasured(Ended::Failed(error.raw_os_error().unwrap_or(0)));

@@ -107,7 +107,7 @@ pub struct ThreadReport {
     pub ended_ns: i64,
     /// What it used between the first and the last turn.
     pub usage: ThreadUsage,
-    /// Times it was moved to another CPU meanwhile; absent where the kernel does not report it.
+    /// Times it was moved to another CPU meanwhile; `None` if the kernel does not report it.
     pub migrations: Option<u64>,
     /// In what it did not run as planned, at the start or at the end.
     pub broken: Option<Deviation>,
@@ -255,7 +255,7 @@ pub trait Probe {
     /// is traced.
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead>;
 
-    /// The figures it will measure that are no latencies; their values come through
+    /// The figures it will measure that are not latencies; their values come through
     /// [`Armed::figures`].
     fn figures(&self) -> Vec<FigureHead> {
         Vec::new()

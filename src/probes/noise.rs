@@ -215,7 +215,7 @@ impl Thread {
 }
 
 /// The measured time by what spins until the end of a slice. No time lies between two of them, and
-/// a gap that reaches over the end of one goes on in the next.
+/// a gap that reaches over the end of one continues in the next.
 fn slice_by_slice<S>(
     schedule: Schedule,
     inner: S,

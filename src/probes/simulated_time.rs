@@ -1,4 +1,4 @@
-//! Time that is not waited for: who records samples lets those who make them up go on to a time,
+//! Time that is not waited for: who records samples lets those who make them up continue to a time,
 //! and writes down what came until then before the next step.
 
 use std::{
@@ -64,7 +64,7 @@ impl SimulatedTime {
         Follower { shared: Arc::clone(&self.0), until_ns: AtomicI64::new(i64::MIN) }
     }
 
-    /// Lets all go on to `until_ns`, and waits until they are there: false once all have ended.
+    /// Lets all continue to `until_ns`, and waits until they are there: false once all have ended.
     #[must_use]
     pub fn advance(&self, until_ns: i64) -> bool {
         let mut state = self.0.state();
@@ -83,7 +83,7 @@ impl SimulatedTime {
         self.0.state().ended_ns
     }
 
-    /// Lets all go on as far as they like: nobody records any more.
+    /// Lets all continue as far as they like: nobody records any more.
     pub fn let_go(&self) {
         self.0.state().until_ns = i64::MAX;
         self.0.changed.notify_all();

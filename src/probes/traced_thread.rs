@@ -68,7 +68,7 @@ pub enum TracedSamples {
     ToMatch {
         /// Where stages go.
         stages: StageSeries,
-        /// Where that of the softirq goes; absent where it is part of the handler's.
+        /// Where that of the softirq goes; `None` if it is part of the handler's.
         softirq: Option<Arc<Series>>,
         /// How long after the expiry of a sample that of its timer may lie, ns.
         within_ns: u64,
@@ -86,8 +86,8 @@ pub enum TracedSamples {
         late: Reader<LatePacket>,
         /// What their way is called: `there`.
         way: &'static str,
-        /// Who sends them on a schedule, as a number among the traced threads; absent where that
-        /// is not followed.
+        /// Who sends them on a schedule, as a number among the traced threads; `None` if that is
+        /// not followed.
         sender: Option<usize>,
     },
     /// Gaps in which a thread that never sleeps did not have its CPU.

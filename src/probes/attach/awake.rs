@@ -3,7 +3,7 @@
 /// What is known of it by now.
 #[derive(Debug, Default)]
 pub(super) struct Awake {
-    /// It has a CPU, or waits for one, or did until it ended; absent where nothing was seen.
+    /// It has a CPU, or waits for one, or did until it ended; `None` if nothing was seen.
     seen: Option<bool>,
     has_ended: bool,
     /// It has not slept in the last half of its time, or longer.

@@ -144,7 +144,7 @@ impl Followed {
         }
     }
 
-    /// It was there before, with these sums, and goes on.
+    /// It was there before, with these sums, and continues.
     pub(super) fn resume(&mut self, sums: Sums, policies: Policies, before: Option<ScheduleKept>) {
         (self.sums, self.before) = (sums, before);
         self.policies.resume(policies);

@@ -29,14 +29,14 @@ impl Policies {
         self.has_more = false;
     }
 
-    /// Goes on after these, as the thread was there before.
+    /// Continues after these, as the thread was there before.
     pub(super) fn resume(&mut self, before: Self) {
         let since = std::mem::replace(self, before);
         since.seen.into_iter().for_each(|policy| self.note(policy));
         self.has_more |= since.has_more;
     }
 
-    /// `fifo 50`; where it changed `other, then fifo 50`. Absent where none could be read.
+    /// `fifo 50`; where it changed `other, then fifo 50`. `None` if none could be read.
     pub(super) fn words(&self) -> Option<String> {
         let words = self.seen.join(", then ");
         let more = if self.has_more { ", and changed again" } else { "" };

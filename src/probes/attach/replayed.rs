@@ -1,5 +1,5 @@
 //! Runs of this probe over a kernel of text ([`crate::kernel::replay`]): all that a run does with
-//! what the programs count, by a clock of its own.
+//! what the programs count, by its own clock.
 
 mod tests;
 
@@ -53,7 +53,7 @@ impl ReplayRequest {
     }
 }
 
-/// A run that goes on.
+/// A run in progress.
 #[derive(Debug)]
 pub(crate) struct ReplayedRun {
     source: AttachSource,

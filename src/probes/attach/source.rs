@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Counts are read so often, and places of threads that have ended are given back: within an
-/// interval of the log, and where there are many threads more seldom.
+/// interval of the log, and where there are many threads less often.
 const READ_NS: i64 = 90_000_000;
 const READ_EACH_NS: i64 = 1_000_000;
 /// With so many ended threads that wait for that, at once.

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Names that are said where none is right.
+/// Names that are said if none is right.
 const NEAREST: usize = 3;
 
 /// The kernel keeps so many bytes of a thread's name.
@@ -140,7 +140,7 @@ fn of_process(root: &Root, pid: u32) -> Vec<FoundTask> {
     tids.into_iter().filter_map(|tid| found(root, pid, tid.unsigned_abs())).collect()
 }
 
-/// One that runs; absent where it is gone.
+/// One that runs; `None` if it is gone.
 fn found(root: &Root, pid: u32, tid: u32) -> Option<FoundTask> {
     tasks::start(root, i32::try_from(tid).ok()?)?;
     let mut comm = fs::read(root.path(format!("/proc/{pid}/task/{tid}/comm"))).ok()?;
@@ -150,7 +150,7 @@ fn found(root: &Root, pid: u32, tid: u32) -> Option<FoundTask> {
     Some(FoundTask { tid, pid, comm })
 }
 
-/// The process of a thread; absent where there is no such thread.
+/// The process of a thread; `None` if there is no such thread.
 fn process_of(root: &Root, tid: u32) -> Option<u32> {
     let status = root.read(format!("/proc/{tid}/status"))?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()

@@ -17,7 +17,7 @@ use crate::{
     run::{AttachedBudget, AttachedLatency, AttachedRow},
 };
 
-/// Most threads with a series of their own in one run.
+/// Most threads with their own series in one run.
 const MOST_OWN: usize = 1_000;
 
 /// What a thread's series has is settled after so many wake-ups; or after a few, once it has lived
@@ -41,10 +41,10 @@ const SAME_PERIOD: u64 = 1_000;
 struct Pool {
     sums: Sums,
     threads: u64,
-    /// The period of those that have one; absent where they differ.
+    /// The period of those that have one; `None` if they differ.
     period_ns: Option<Option<u64>>,
     kept: ScheduleKept,
-    /// That of all its threads; absent where they differ.
+    /// That of all its threads; `None` if they differ.
     policy: Option<Option<String>>,
 }
 
@@ -55,7 +55,7 @@ impl Pool {
     }
 }
 
-/// A thread with a series of its own that has ended, or whose run has.
+/// A thread with its own series that has ended, or whose run has.
 #[derive(Debug)]
 struct Ended {
     name: String,
@@ -72,7 +72,7 @@ pub(super) struct Threads {
     traced: Option<Sender<TracedThread>>,
     pools: BTreeMap<String, Pool>,
     ended: Vec<Ended>,
-    /// Those that have series of their own.
+    /// Those that have their own series.
     own: HashSet<String>,
     traces: usize,
     threads: u64,
@@ -285,7 +285,7 @@ impl Threads {
         self.pools.iter().map(|(name, pool)| (name.as_str(), &pool.sums))
     }
 
-    /// Those that have ended and have series of their own, for figures.
+    /// Those that have ended and have their own series, for figures.
     pub(super) fn own(&self) -> impl Iterator<Item = (&str, &Sums)> {
         self.ended.iter().map(|ended| (ended.name.as_str(), &ended.sums))
     }

@@ -33,7 +33,7 @@ const ALONE_SHARE: i64 = 4;
 pub(super) struct Place {
     pub near_cpu: u32,
     pub far_cpu: u32,
-    /// A file without a name, all in memory, and its length; absent where no figure needs it.
+    /// A file without a name, all in memory, and its length; `None` if no figure needs it.
     pub file: Option<(Arc<File>, u64)>,
 }
 

@@ -2,7 +2,7 @@
 //! system calls, signals, faults, waits, context switches and processes. As lmbench defines each,
 //! where `docs/classics.md` does not say otherwise.
 //!
-//! All is measured by a process of its own, `tardy __far`, which is small and whose memory is not
+//! All is measured by its own process, `tardy __far`, which is small and whose memory is not
 //! locked: how long fork and page faults take depends on both. It makes further processes, which
 //! the kernel kills with it.
 

@@ -1,7 +1,7 @@
 //! Far ends: what answers, receives or sends at the other end of a transport, on this machine.
 //!
-//! A far end is a process of its own, `tardy __far ORDER`, so that what passes between two programs
-//! is measured and not what passes between two threads; or, where a transport reaches no other
+//! A far end is its own process, `tardy __far ORDER`, so that what passes between two programs is
+//! measured and not what passes between two threads; or, where a transport reaches no other
 //! process, a thread. Either way its work is a [`FarEndWork`]: opened on its terms, started,
 //! stopped, and asked for its report.
 //!
@@ -98,7 +98,7 @@ enum FarEndHandle {
 /// How a far end fared.
 #[derive(Debug)]
 pub struct FarEndResult {
-    /// The report of its thread; absent where it ended without one.
+    /// The report of its thread; `None` if it ended without one.
     pub report: Option<ThreadReport>,
     /// What its work had to say; null where it had nothing, or went away.
     pub value: Value,

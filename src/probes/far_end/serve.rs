@@ -156,7 +156,7 @@ fn last_of(lines: &[u8]) -> Heard {
     }
 }
 
-/// A reply that is no longer read is no error here: the input ends then, too.
+/// A reply that is no longer read is not an error here: the input ends then, too.
 fn say(said: &FarEndReply) {
     if let Ok(mut line) = serde_json::to_vec(said) {
         line.push(b'\n');

@@ -51,7 +51,7 @@ impl FarEndSpec {
         }
     }
 
-    /// The same without locked memory: page faults and processes of its own are what it measures.
+    /// The same without locked memory: page faults and its own processes are what it measures.
     #[must_use]
     pub fn unlocked(self) -> Self {
         Self { locks_memory: false, ..self }

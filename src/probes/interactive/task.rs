@@ -136,7 +136,7 @@ pub(super) enum SliceOfTask {
 }
 
 impl SliceOfTask {
-    /// The values of the figures of `task`; what there is nothing to say of is no number.
+    /// The values of the figures of `task`; what there is nothing to say of is not a number.
     pub(super) fn values(&self, task: &SimulatedTask, loops_per_ms: u64) -> Vec<f64> {
         let percent = |part: f64, whole: f64| part / whole * 100.0;
         match *self {

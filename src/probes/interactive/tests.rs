@@ -104,7 +104,7 @@ impl Sink for Nowhere {
     fn miss(&mut self, _: u64) {}
 }
 
-/// How long the calling thread had its CPU and waited for it, ns; absent where the kernel does not
+/// How long the calling thread had its CPU and waited for it, ns; `None` if the kernel does not
 /// say.
 fn accounts_ns() -> Option<[i64; 2]> {
     let tid = sched::thread_id();

@@ -68,7 +68,7 @@ impl PingpongNearEnd {
 /// The near end, and what is at the other one.
 pub(super) struct Link {
     pub near: PingpongNearEnd,
-    /// Absent where another program runs it.
+    /// `None` if another program runs it.
     pub far_end: Option<Launched>,
     /// What is known of the far end.
     pub record: EndRecord,

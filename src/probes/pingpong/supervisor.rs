@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// So many answers in a row may be given up before the run is: a peer that is gone says nothing,
-/// and a run of many samples would go on for years.
+/// and a run of many samples would continue for years.
 const IN_A_ROW: u64 = 10;
 
 /// How long a far end whose port has closed may take until its process has ended.
@@ -105,7 +105,7 @@ impl Answers {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct PingSupervisor {
-    /// Absent where it is not this tardy's.
+    /// `None` if it is not this tardy's.
     far_end: Option<RunningFarEnd>,
     answers: Answers,
     record: MessageRecord,

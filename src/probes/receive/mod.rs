@@ -1,5 +1,5 @@
 //! The `receive` probe: from the moment when the kernel stamps a packet to the one when the reading
-//! thread has it. The packets are those of a sender of its own, or whatever comes.
+//! thread has it. The packets are those of its own sender, or whatever comes.
 //!
 //! `tardy_hot::receive` documents what lies between the clock reads, per kind of wait. It changes
 //! nothing on the machine that outlives its sockets.
@@ -114,7 +114,7 @@ pub struct Receive {
     pub near: Terms,
     /// Whether the NIC stamps packets too.
     pub by_nic: bool,
-    /// A sender of its own; absent where others send.
+    /// Its own sender; `None` if others send.
     pub sending: Option<SenderPlan>,
 }
 

@@ -34,7 +34,7 @@ const ROOM: usize = 65_536;
 /// What the thread shares with others.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveShared {
-    /// A wait that lasts longer than this must be ended by a signal; ns, 0 where none is.
+    /// A wait that lasts longer than this must be ended by a signal; ns, 0 if none is.
     pub waits_until_ns: AtomicI64,
     /// What came of it, at the end.
     pub outcome: Mutex<ReceiveOutcome>,

@@ -35,7 +35,7 @@ pub(super) struct ReceiveSocket {
     pub session: u64,
     /// Where they begin in what is read.
     pub packet_at: usize,
-    /// Where they are sent to; absent where no sender of this tardy sends.
+    /// Where they are sent to; `None` if no sender of this tardy sends.
     pub sends_to: Option<SocketAddrV4>,
     /// The clock of the NIC, where that stamps packets too.
     pub nic_clock: Option<NicClock>,

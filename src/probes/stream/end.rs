@@ -83,7 +83,7 @@ pub struct EndPlan {
     #[serde(default)]
     pub zmq: Option<Places>,
     /// Where, in memory that comes with it, the BPF side writes about its thread; in words of 8
-    /// bytes. Absent where wake-ups are not noted.
+    /// bytes. `None` if wake-ups are not noted.
     #[serde(default)]
     pub record_at: Option<usize>,
 }

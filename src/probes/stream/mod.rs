@@ -2,8 +2,8 @@
 //! each of them arrived.
 //!
 //! Latency is counted from the scheduled time, so that a sender that could not keep up shows; its
-//! two parts, from there to the real time of sending and on to the receiver, are series of their
-//! own. `tardy_hot::stream` documents what lies between the clock reads.
+//! two parts, from there to the real time of sending and on to the receiver, are their own series.
+//! `tardy_hot::stream` documents what lies between the clock reads.
 
 mod delivery;
 mod clock;
@@ -245,7 +245,7 @@ impl Stream {
         }
     }
 
-    /// Which ends send what they cannot receive meanwhile. ZeroMQ sends by threads of its own.
+    /// Which ends send what they cannot receive meanwhile. ZeroMQ sends by its own threads.
     fn one_thread(&self) -> Option<OneThread> {
         let period_ns = end::period_ns(self.rate.per_1000_s);
         let of = |ends: &[&str], series: &[&str], meets_ns| {

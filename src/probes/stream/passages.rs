@@ -112,7 +112,7 @@ impl ReceiverRecord {
         Ok(watch)
     }
 
-    /// The record; absent where there are not so many.
+    /// The record; `None` if there are not so many.
     #[must_use]
     pub(super) fn record(&self) -> Option<&ThreadRecord> {
         match self {

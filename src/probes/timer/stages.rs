@@ -152,7 +152,7 @@ impl OfThread {
 }
 
 impl WorkTrace {
-    /// That of the thread whose stages `of` has; absent where those are found later.
+    /// That of the thread whose stages `of` has; `None` if those are found later.
     pub(super) fn new(of: &OfThread, deadline_ns: Option<i64>) -> Option<(Self, SharedWork)> {
         if of.records.are_found_later() {
             return None;

@@ -151,7 +151,7 @@ fn what_an_attached_shell_starts_is_attached_and_has_the_name_of_its_program() {
 #[test]
 fn a_preemption_is_in_the_response_and_work_is_all_there_is_without() {
     let victim = TaskPlan::fair("victim", &[UntilNext(20 * MS, 0), Work(2 * MS)]);
-    // It comes in the midst of every fifth cycle.
+    // It comes in the middle of every fifth cycle.
     let hog = TaskPlan::fifo("hog", &[UntilNext(100 * MS, MS), Work(5 * MS)]);
     let end = of(vec![victim, hog], "victim", Some(6 * MS), [100 * MS, 2_000 * MS]);
     let row = end.row("victim");
@@ -219,7 +219,8 @@ fn a_sleep_for_a_time_is_part_of_its_cycle_and_begins_none() {
 
 #[test]
 fn periods_that_a_thread_works_through_are_missed() {
-    // Every fifth cycle takes the time of two and a half, and it goes on with the next that comes.
+    // Every fifth cycle takes the time of two and a half, and it continues with the next that
+    // comes.
     let cycle = |work_ns| [UntilNext(20 * MS, 0), Work(work_ns)];
     let steps: Vec<Step> = [50, 1, 1, 1, 1].iter().flat_map(|ms| cycle(ms * MS)).collect();
     let measured = [300 * MS, 3_100 * MS];
