@@ -14,7 +14,7 @@ const PARTS: usize = 64;
 /// outside can aim at.
 #[derive(Debug)]
 pub(super) struct FairBucket {
-    /// Absent where no part can take what is another's.
+    /// `None` if no part can take what is another's.
     all: Option<TokenBucket>,
     parts: Vec<TokenBucket>,
     keys: RandomState,

@@ -26,7 +26,7 @@ const RESTLESS: Duration = Duration::from_millis(200);
 /// One part of so many is the time of a CPU that is left to others.
 const SHARE: u32 = 5;
 
-/// A thread that sleeps more seldom hardly does.
+/// A thread that sleeps less often hardly does.
 const SLEEP_EVERY: Duration = Duration::from_millis(10);
 
 /// Looks that come sooner are none: whoever knocks at the door makes the echo look.
@@ -52,7 +52,7 @@ pub(super) struct GuardedThread {
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     used: Duration,
-    /// Absent where its CPU was not busy, so that nobody asked, and where nobody could say.
+    /// `None` if its CPU was not busy, so that nobody asked, or if nobody could say.
     slept: Option<u64>,
 }
 

@@ -172,11 +172,11 @@ pub(crate) struct AdmissionSummary {
 pub(crate) struct PeerSummary {
     /// `udp` or `tcp`.
     pub transport: &'static str,
-    /// Its address; absent where anybody may send.
+    /// Its address; `None` if anybody may send.
     pub address: Option<SocketAddr>,
     /// `pingpong`, `stream`, `foreign`.
     pub mode: &'static str,
-    /// Bytes of one message; absent where any will do.
+    /// Bytes of one message; `None` if any will do.
     pub size: Option<u32>,
     /// Messages that were sent back.
     pub answered: u64,
@@ -199,8 +199,8 @@ pub(crate) struct PeerSummary {
 pub(crate) struct Echo {
     answering: Answering,
     kept: KeptRights,
-    /// The priority of its peers' threads, and what the kernel said to their bound; absent where
-    /// they are ordinary tasks.
+    /// The priority of its peers' threads, and what the kernel said to their bound; `None` if they
+    /// are ordinary tasks.
     real_time: Option<(u32, io::Result<()>)>,
     // Unlocked when all else is gone.
     _locked: Locked,

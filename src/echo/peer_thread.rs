@@ -1,4 +1,4 @@
-//! Serves one peer, in a thread of its own.
+//! Serves one peer, in its own thread.
 
 use std::{
     io,
