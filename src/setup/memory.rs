@@ -51,7 +51,7 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // The process may go on to other things; nothing can be done about a failure.
+        // The process may continue to other things; nothing can be done about a failure.
         let _ = memory::unlock_all();
     }
 }

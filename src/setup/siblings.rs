@@ -50,7 +50,7 @@ fn path(cpu: u32) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/online")
 }
 
-/// The other hardware threads of the core of `cpu`; none where that is not known.
+/// The other hardware threads of the core of `cpu`; none if that is not known.
 #[must_use]
 pub fn siblings_of(root: &Root, cpu: u32) -> Cpus {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -76,7 +76,7 @@ fn siblings(root: &Root, cpus: &Cpus) -> Result<Cpus, SetupError> {
 }
 
 /// The CPUs of every cpuset of version 1, which shrink with a CPU that goes; children first, so
-/// that parents are put back before them.
+/// that parents are restored before them.
 fn cpusets(root: &Root) -> Vec<Change> {
     fn below(root: &Root, directory: &str, found: &mut Vec<Change>) {
         let entries = fs::read_dir(root.path(directory)).into_iter().flatten().flatten();

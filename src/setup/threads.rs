@@ -145,7 +145,7 @@ pub fn describe_found(found: &Found) -> String {
 }
 
 /// Finds out whether the wanted policy and priority are available, before anything is started.
-/// Returns what is available, and the kernel's error where that is not what was wanted.
+/// Returns what is available, and the kernel's error if that is not what was wanted.
 ///
 /// # Errors
 /// They were asked for explicitly and the kernel refuses them.
@@ -158,7 +158,7 @@ pub fn settle(
     }
     let (wanted, highest) = (policy.value, priority.value);
     let tried = thread::scope(|scope| {
-        // A thread of its own: the caller's policy stays as it is.
+        // Its own thread: the caller's policy stays as it is.
         let set = move || sched::set_this_thread(wanted, highest);
         let trial = thread::Builder::new().spawn_scoped(scope, set)?;
         trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial thread died")))

@@ -84,14 +84,14 @@ impl Change {
         Some(Self::File { path: path.into(), old })
     }
 
-    /// Policy and priority of task `id`, to be changed; absent where it is gone.
+    /// Policy and priority of task `id`, to be changed; `None` if it is gone.
     #[must_use]
     pub fn of_scheduling(id: TaskId) -> Option<Self> {
         let RawScheduling { policy, priority } = sched::raw_of_thread(id.tid).ok()?;
         Some(Self::Scheduling { tid: id.tid, start: id.start, policy, priority })
     }
 
-    /// The CPUs of task `id`, to be changed; absent where it is gone.
+    /// The CPUs of task `id`, to be changed; `None` if it is gone.
     #[must_use]
     pub fn of_cpus(root: &Root, id: TaskId) -> Option<Self> {
         let cpus = tasks::cpus(root, id.tid)?.to_string();
@@ -143,7 +143,7 @@ impl Change {
         }
     }
 
-    /// Puts back what was there before, and reads it back. Says what it did, if there was anything
+    /// Restores what was there before, and reads it back. Says what it did, if there was anything
     /// to do: what is gone by itself needs nothing.
     ///
     /// # Errors

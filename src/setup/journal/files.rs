@@ -27,7 +27,7 @@ pub struct KnownFile<'a> {
 }
 
 impl<'a> KnownFile<'a> {
-    /// The one of this path; absent where tardy changes no such file.
+    /// The one of this path; `None` if tardy changes no such file.
     #[must_use]
     pub fn find(path: &'a str) -> Option<Self> {
         file_system(path).map(|of| Self { path, of })

@@ -3,7 +3,7 @@
 //!
 //! One file, `/run/tardy/journal`, JSON lines: first who changes (boot, process, its start), then a
 //! change a line. Only one tardy at a time changes the machine; the file is its claim, and it holds
-//! a lock on it as long as it lives. What a killed one left is put back by `tardy restore`, and by
+//! a lock on it as long as it lives. What a killed one left is restored by `tardy restore`, and by
 //! the next tardy that changes or reads settings.
 
 mod change;
@@ -72,7 +72,7 @@ pub enum JournalError {
          are of this boot; nothing is changed or put back. Mount /proc"
     )]
     NoBootId,
-    /// What a killed tardy left cannot be put back.
+    /// What a killed tardy left cannot be restored.
     #[error(
         "a tardy that was killed left settings changed, and they cannot be put back: {what}. \
          Put them back by hand (docs/setup.md), then remove {path}"
@@ -99,7 +99,7 @@ impl JournalError {
 /// What undoing did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// What was put back.
+    /// What was restored.
     pub put_back: Vec<String>,
     /// What could not be, and why.
     pub failed: Vec<String>,
@@ -136,7 +136,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Claims the machine: first puts back what a killed tardy left.
+    /// Claims the machine: first restores what a killed tardy left.
     ///
     /// # Errors
     /// Another tardy holds it, the journal cannot be written, or what was left cannot be put back.
@@ -186,7 +186,7 @@ impl Journal {
         })
     }
 
-    /// Undoes everything, last change first. What cannot be put back stays in the journal.
+    /// Undoes everything, last change first. What cannot be restored stays in the journal.
     pub fn undo(&mut self) -> Undone {
         self.open = false;
         let changes = std::mem::take(&mut self.changes);
@@ -208,7 +208,7 @@ impl Drop for Journal {
     }
 }
 
-/// Puts back what a killed tardy left, if one did.
+/// Restores what a killed tardy left, if one did.
 ///
 /// # Errors
 /// The journal cannot be read or is not believed, or whether it is of this boot is not known; then
@@ -318,8 +318,8 @@ fn aside(path: &JournalPath, place: &Place, mut undone: Undone, damaged: Vec<Str
     undone
 }
 
-/// Undoes changes, the last one first, and goes on after one that fails. Also returns what is to be
-/// kept, in the order in which it was made.
+/// Undoes changes, the last one first, and continues after one that fails. Also returns what is to
+/// be kept, in the order in which it was made.
 fn undo_all(root: &Root, changes: &[Change]) -> (Undone, Vec<Change>) {
     let (mut undone, mut kept) = (Undone::default(), Vec::new());
     for change in changes.iter().rev() {

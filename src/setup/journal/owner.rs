@@ -15,7 +15,7 @@ pub struct Owner {
     pub pid: i32,
     /// Clock ticks from boot to its start: a number alone may be another process by now.
     pub start: u64,
-    /// The number of its PID namespace; absent where it was not known, and of older versions.
+    /// The number of its PID namespace; `None` if it was not known, and of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<u64>,
     /// What was typed.
@@ -23,7 +23,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Absent where the boot cannot be told from others.
+    /// `None` if the boot cannot be told from others.
     pub(super) fn this_process(root: &Root, command: &str) -> Option<Self> {
         let pid = own_pid();
         // Of itself, also where another tree stands for the machine.
@@ -32,7 +32,7 @@ impl Owner {
         Some(Self { boot_id: boot_id(root)?, pid, start, pid_namespace, command })
     }
 
-    /// Whether it is of the boot that goes on; absent where that is not known.
+    /// Whether it is of the boot that continues; `None` if that is not known.
     pub(super) fn is_of_this_boot(&self, root: &Root) -> Option<bool> {
         Some(self.boot_id == boot_id(root)?)
     }

@@ -142,7 +142,7 @@ impl Place {
         let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
     }
 
-    /// Takes away the directory where nothing is left in it to put back, so that whoever may not
+    /// Takes away the directory where nothing is left in it to restore, so that whoever may not
     /// look into it need not wonder. It stays where another process is at work in it.
     pub(super) fn retire(&self) {
         let lock = self.beside(LOCK).and_then(|file| take_lock(&file).map(|()| file));

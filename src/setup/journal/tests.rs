@@ -385,8 +385,8 @@ fn a_lock_that_was_taken_away_keeps_nobody_from_a_journal_that_is_being_begun() 
             }
         };
         wait();
-        // The first one has put everything back and taken the lock away; the next holds a lock of
-        // its own, and its journal is new, and not locked yet.
+        // The first one has put everything back and taken the lock away; the next holds its own
+        // lock, and its journal is new, and not locked yet.
         fs::remove_file(&lock).unwrap();
         let second = hold();
         fs::write(machine.place.path(), "").unwrap();

@@ -98,7 +98,7 @@ fn sysctl_name(path: &str) -> String {
     path.trim_start_matches("/proc/sys/").replace('/', ".")
 }
 
-/// The lines of each setting that goes into `of`, below a comment with its name; absent where none
+/// The lines of each setting that goes into `of`, below a comment with its name; `None` if none
 /// does.
 fn lines(
     settings: &[HelpfulSetting],

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Settings that are set, or only looked at, until they are put back with the journal.
+/// Settings that are set, or only looked at, until they are restored with the journal.
 #[derive(Debug)]
 pub struct HeldSettings {
     root: Root,
@@ -37,7 +37,7 @@ pub struct SettingLoss {
     pub place: String,
     /// What it was set to.
     pub was: String,
-    /// What was found; absent where it was gone.
+    /// What was found; `None` if it was gone.
     pub now: Option<String>,
 }
 

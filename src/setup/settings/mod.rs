@@ -1,5 +1,5 @@
-//! Settings of the machine one by one: which there are, what each is now, set for a time and put
-//! back.
+//! Settings of the machine one by one: which there are, what each is now, set for a time and
+//! restore.
 //!
 //! A table of them, one file a family: `scheduler.rs`, `power.rs`, `memory.rs`, `interrupts.rs`.
 //! `run --set NAME=VALUE` sets one, `check --measure` tries each, and `why --fix` names those that

@@ -13,8 +13,7 @@ use crate::{
 pub struct ShieldWatch {
     root: Root,
     cpus: Cpus,
-    /// Files of its cgroups, and what was in them when it stood; absent where that could not be
-    /// read.
+    /// Files of its cgroups, and what was in them when it stood; `None` if that could not be read.
     group: Vec<(String, Option<String>)>,
     moved: Vec<MovedSetting>,
 }
@@ -28,7 +27,7 @@ pub struct ShieldLoss {
     pub path: String,
     /// What was in it when the shield stood.
     pub was: String,
-    /// What was found; absent where it was gone.
+    /// What was found; `None` if it was gone.
     pub now: Option<String>,
 }
 
