@@ -1,10 +1,10 @@
 //! The first process of a guest: mounts, loads modules, runs one command, powers off.
 //!
-//! The command's standard output goes out through [`super::output_port`], which nothing else
-//! writes to; its standard error joins the kernel's messages on the serial port. The last line of
-//! the output is [`END`] and the exit code. Where the job names a directory to hand out, both
-//! are kept and go with its files through [`super::result_port`]. Ends with the machine; nothing is
-//! put back.
+//! The command's standard output goes out through [`super::output_port`], which nothing else writes
+//! to; its standard error joins the kernel's messages on the serial port. The last line of the
+//! output is [`END`] and the exit code. Where the job names a directory to hand out, both are kept
+//! and go with its files through [`super::result_port`]. Ends with the machine; nothing is
+//! restored.
 
 use std::{
     collections::BTreeMap,

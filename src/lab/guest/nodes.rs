@@ -1,5 +1,5 @@
-//! Two boxes in one guest: two network cards on one wire, each in a network of its own. In the
-//! first box tardy measures, in the second a `tardy echo` answers. Both share the one CPU.
+//! Two boxes in one guest: two network cards on one wire, each in its own network. In the first box
+//! tardy measures, in the second a `tardy echo` answers. Both share the one CPU.
 //!
 //! It is one machine because two cannot be synchronized: each would count its own instructions, and
 //! the host would decide which of them is ahead. Here a packet takes the whole path, through both
@@ -106,7 +106,7 @@ fn cards(more: &str) -> Vec<String> {
             "-netdev".to_owned(),
             format!("hubport,id=net{number},hubid=0"),
             "-device".to_owned(),
-            // Without the code to boot over it, which a package of its own has.
+            // Without the code to boot over it, which its own package has.
             format!(
                 "e1000,netdev=net{number},mac=52:54:00:00:00:0{number},addr={place:#x},romfile=\
                  {more}"
@@ -174,7 +174,7 @@ fn wire() -> Result<()> {
     for (before, card, address) in [(&[][..], near, NEAR), (&elsewhere[..], far, FAR)] {
         let address = format!("{address}/24");
         let run = |words: &[&str]| ip(&[before, words].concat());
-        // Without IPv6 addresses, for which the kernel sends packets of its own.
+        // Without IPv6 addresses, for which the kernel sends its own packets.
         run(&["link", "set", card, "addrgenmode", "none"])?;
         run(&["address", "add", &address, "dev", card])?;
         run(&["link", "set", card, "up"])?;

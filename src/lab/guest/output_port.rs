@@ -1,6 +1,6 @@
 //! Where the standard output of a guest's command goes: a port that QEMU writes to a file
 //! (`isa-debugcon`), as [`super::result_port`]. A serial port has a driver that waits for
-//! interrupts: on a busy host a guest went on without one line of output, until it was ended.
+//! interrupts: on a busy host a guest continued without one line of output, until it was ended.
 
 use std::{
     fs,
@@ -49,7 +49,7 @@ impl OutputPort {
         Ok(Self::Serial(serial))
     }
 
-    /// Writes a line of its own.
+    /// Writes its own line.
     ///
     /// # Errors
     /// Those of the serial port.

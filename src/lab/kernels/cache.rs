@@ -1,8 +1,8 @@
 //! The cache on disk: its lock, the checks of its content, and its free space.
 //!
-//! What is made is made in a directory of its own beside its place, and moved there when it is
-//! complete. Only the lock holder has such a directory. So the next lock holder may
-//! remove any that it finds: the process that made it was killed.
+//! What is made is made in its own directory beside its place, and moved there when it is complete.
+//! Only the lock holder has such a directory. So the next lock holder may remove any that it finds:
+//! the process that made it was killed.
 
 use std::{
     ffi::OsStr,

@@ -71,7 +71,7 @@ pub struct Kernel {
     /// The compressed kernel; or a vmlinux, where that was given.
     pub image: PathBuf,
     /// What QEMU is given: the kernel proper, which boots faster and without random numbers; the
-    /// image where that is not available (then there is a lack `no_direct_boot`).
+    /// image if that is not available (then there is a lack `no_direct_boot`).
     pub boot: PathBuf,
     /// What has `lib/modules` with its modules, where they came along.
     pub root: Option<PathBuf>,
@@ -79,7 +79,7 @@ pub struct Kernel {
     pub append: String,
     /// SHA-256 of the image, hexadecimal.
     pub hash: String,
-    /// Its configuration; empty where it is not known.
+    /// Its configuration; empty if it is not known.
     pub config: KernelConfig,
     /// What it lacks.
     pub lacks: Vec<MissingFeature>,

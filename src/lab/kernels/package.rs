@@ -274,7 +274,7 @@ pub(super) fn reason(said: &str) -> &str {
     full.or_else(marked).or_else(|| lines().next()).unwrap_or("it printed nothing")
 }
 
-/// The same command, which ends when this program is killed, and does not go on writing.
+/// The same command, which ends when this program is killed, and does not continue writing.
 pub(super) fn mortal(command: &Command) -> Command {
     let mut same = match program("setpriv") {
         Ok(setpriv) => {
