@@ -82,7 +82,7 @@ fn tasks_of_group(root: &Root) -> u64 {
         for above in Path::new(path).ancestors() {
             let below_mount = above.strip_prefix("/").unwrap_or(above);
             let file = |name: &str| Path::new(mount).join(below_mount).join(name);
-            // `max` is no number, and no limit.
+            // `max` is not a number, and no limit.
             let most = root.value::<u64>(file("pids.max"));
             let now = root.value::<u64>(file("pids.current"));
             if let (Some(most), Some(now)) = (most, now) {

@@ -1,7 +1,7 @@
 //! Loads: what disturbs the machine while a probe measures, and the proof that it did.
 //!
-//! Each load is described by one [`Load`] in a file of its own below [`kinds`], which has the table
-//! of them. It runs in a supervisor process, never in tardy itself; the machinery for that is here:
+//! Each load is described by one [`Load`] in its own file below [`kinds`], which has the table of
+//! them. It runs in a supervisor process, never in tardy itself; the machinery for that is here:
 //!
 //! - [`spec`]: `NAME:key=value,...` made into a checked [`LoadSpec`]
 //! - [`limits`]: whether the machine has the resources that a load needs
@@ -93,7 +93,7 @@ pub struct Parameter {
     pub key: &'static str,
     /// One sentence for lists and help.
     pub help: &'static str,
-    /// The value where none is given; also the example in errors.
+    /// The value if none is given; also the example in errors.
     pub default: &'static str,
     /// What values it takes.
     pub kind: ParameterKind,
@@ -134,7 +134,7 @@ pub enum ParameterKind {
 /// # Errors
 /// [`LoadError::UnknownLoad`], which lists all of them.
 pub fn find(name: &str) -> Result<&'static Load, LoadError> {
-    // Known to the supervisor, and named by a flag of its own.
+    // Known to the supervisor, and named by its own flag.
     const COMMAND: &Load = &command::LOAD;
     if name == COMMAND.name {
         return Ok(COMMAND);

@@ -68,8 +68,8 @@ struct State {
 /// How a load ended, and what it had done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadEnd {
-    /// What it did in the measured time; absent where there is nothing to prove (`idle`) or
-    /// no process left to report it (a killed supervisor, a load that never began).
+    /// What it did in the measured time; `None` if there is nothing to prove (`idle`) or no process
+    /// left to report it (a killed supervisor, a load that never began).
     pub proof: Option<LoadProof>,
     /// `stopped`, `idle`, `worker 3: exit 1`, `supervisor: signal 9`, `not started: ...`.
     pub ended: String,
@@ -89,9 +89,9 @@ pub enum LoadFault {
 }
 
 impl RunningLoad {
-    /// Starts the load in a process of its own, `program __load SPEC`; `program` is tardy itself,
-    /// `/proc/self/exe`. The load prints into `log`. It inherits the calling thread's CPU
-    /// affinity, and its environment; not its scheduling policy.
+    /// Starts the load in its own process, `program __load SPEC`; `program` is tardy itself,
+    /// `/proc/self/exe`. The load prints into `log`. It inherits the calling thread's CPU affinity,
+    /// and its environment; not its scheduling policy.
     ///
     /// # Errors
     /// A bad spec, less machine than the load needs, or a process that cannot be started.

@@ -24,7 +24,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 /// How the name of every such directory begins.
 const PREFIX: &str = ".tardy-load-";
 
-/// A directory that may be listed, and is no link.
+/// A directory that may be listed, and is not a link.
 const LISTED: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 

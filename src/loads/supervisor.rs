@@ -189,7 +189,7 @@ fn is_end_said() -> bool {
     }
 }
 
-/// A report without a reader is no error here: the end of the control pipe will end the load.
+/// A report without a reader is not an error here: the end of the control pipe will end the load.
 fn send(report: &LoadReport) {
     if let Ok(mut line) = serde_json::to_vec(report) {
         line.push(b'\n');

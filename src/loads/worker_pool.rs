@@ -151,7 +151,7 @@ impl WorkerPool {
         )
     }
 
-    /// The same with a remedy of its own.
+    /// The same with its own remedy.
     pub fn refuse(&self, action: &str, source: io::Error, remedy: &'static str) -> LoadError {
         let (load, action) = (self.load.to_owned(), action.to_owned());
         LoadError::System { load, action, source, remedy }

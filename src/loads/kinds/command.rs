@@ -14,7 +14,7 @@ use crate::loads::task_loop::PROCESS_BYTES;
 use crate::loads::worker_pool::WorkerPool;
 use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
-/// Not in the table: a command may hold commas and colons, and has a flag of its own.
+/// Not in the table: a command may hold commas and colons, and has its own flag.
 pub const LOAD: Load = Load {
     name: "command",
     summary: "A command of your own, given with --load-command.",

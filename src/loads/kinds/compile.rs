@@ -92,7 +92,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let scratch = pool.make_scratch(Path::new(spec.text("dir")?))?;
     let source = source(spec.number("functions")?);
     let prepare = |number: u64| {
-        // Each is a process of its own, and so is the compiler: both find files by names in it.
+        // Each is its own process, and so is the compiler: both find files by names in it.
         fchdir(&scratch)?;
         let job = Job { compiler: &compiler, number };
         fs::write(job.file("c"), &source)?;

@@ -1,10 +1,10 @@
 //! The load `hackbench`: groups of tasks that wake each other with small messages as fast as they
 //! can, as the well-known scheduler test of that name does.
 //!
-//! In each group there are as many senders as receivers. A receiver reads from a channel of its
-//! own; a sender writes one message to each receiver of its group in turn, for ever. A message
-//! received is one operation. On the machine it takes processes or threads, and kernel memory for
-//! messages under way; it leaves nothing behind.
+//! In each group there are as many senders as receivers. A receiver reads from its own channel; a
+//! sender writes one message to each receiver of its group in turn, for ever. A message received is
+//! one operation. On the machine it takes processes or threads, and kernel memory for messages
+//! under way; it leaves nothing behind.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -2,7 +2,7 @@
 //!
 //! Beside the loads: `disk` has what the loads of disks share, `empty_ext4` makes the empty file
 //! system of `ext4`, `program` finds what is started, and [`command`] is any other program, which
-//! has a flag of its own and no line in the table.
+//! has its own flag and no line in the table.
 
 pub mod background;
 pub mod burn;

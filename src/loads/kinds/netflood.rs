@@ -127,8 +127,8 @@ fn is_passing(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionRefused || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
-/// The supervisor moves into a namespace of its own, and with it the senders. The receivers' is
-/// made by the first of them, a process that then holds it and nothing more.
+/// The supervisor moves into its own namespace, and with it the senders. The receivers' is made by
+/// the first of them, a process that then holds it and nothing more.
 fn start_over_veth(pool: &mut WorkerPool, pairs: u64, payload: &[u8]) -> Result<(), LoadError> {
     let remedy = "check that the kernel has network namespaces and veth, or use via=loopback";
     let cannot = |pool: &WorkerPool, action: &str, error| pool.refuse(action, error, remedy);

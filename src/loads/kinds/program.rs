@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The program called `name`: a path, or a name that is looked for in `PATH`. Absent where there is
+/// The program called `name`: a path, or a name that is looked for in `PATH`. `None` if there is
 /// none that may be started.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
     let is_program = |path: &Path| {

@@ -1,11 +1,11 @@
 //! The load `sound`: programs that play sound through ALSA.
 //!
-//! Each player is a process that hands silence to an `aplay` of its own, a period at a time,
-//! through a pipe that holds one, or as many as fit into a page. A period handed over is one
-//! operation: `aplay` has taken all by then but those in the pipe. ALSA's device `null`, the
-//! default, takes everything at once (20 MB in 11 ms) and would never wait for time, so that the
-//! player does: it hands over a period every 99.9 % of its length. A device that is slower holds
-//! it up by the pipe, so that a real one sets the pace.
+//! Each player is a process that hands silence to its own `aplay`, a period at a time, through a
+//! pipe that holds one, or as many as fit into a page. A period handed over is one operation:
+//! `aplay` has taken all by then but those in the pipe. ALSA's device `null`, the default, takes
+//! everything at once (20 MB in 11 ms) and would never wait for time, so that the player does: it
+//! hands over a period every 99.9 % of its length. A device that is slower holds it up by the pipe,
+//! so that a real one sets the pace.
 
 use std::{
     fmt,
