@@ -32,7 +32,7 @@ impl CampaignKind {
     /// All of them.
     const ALL: [Self; 2] = [Self::Comparison, Self::Plan];
 
-    /// What the directory in `place` is; absent where it is none.
+    /// What the directory in `place` is; `None` if it is none.
     #[must_use]
     pub(crate) fn of(place: &Path) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| place.join(kind.record()).is_file())
@@ -157,7 +157,7 @@ impl StoredCampaign {
         }
     }
 
-    /// When it started; absent where the record names no time.
+    /// When it started; `None` if the record names no time.
     #[must_use]
     pub(crate) fn start(&self) -> Option<jiff::Timestamp> {
         self.started_at.parse().ok()

@@ -80,8 +80,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of the store in `root`; empty where there is none that can be believed. `clock`
-    /// says whether a run changed just now.
+    /// The index of the store in `root`; empty if there is none that can be believed. `clock` says
+    /// whether a run changed just now.
     pub(super) fn open(root: &Path, clock: fn() -> SystemTime) -> Self {
         let lines = lines(root).unwrap_or_default();
         Self { clock, lines, is_stale: false, reads: 0 }
@@ -104,13 +104,13 @@ impl Index {
         }
         self.reads += u64::from(stamp.is_some());
         let entry = RunEntry::read(&path)?;
-        // Of a run that goes on, other files change than its record.
+        // Of a run in progress, other files change than its record.
         let stamp = stamp.filter(|stamp| !stamp.is_young((self.clock)()) && entry.has_ended());
         self.is_stale |= stamp.is_some();
         Ok(ListedRun { place, entry, cell: None, stamp, kept: None })
     }
 
-    /// What the files beside the record of a run say, read where that is not known yet.
+    /// What the files beside the record of a run say, read if that is not known yet.
     pub(super) fn add_details(&mut self, run: &mut ListedRun) {
         let beside =
             [names::SERIES, names::BLAME].map(|name| Stamp::of(&run.entry.path.join(name)));

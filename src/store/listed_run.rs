@@ -14,7 +14,7 @@ pub(crate) struct ListedRun {
     pub entry: RunEntry,
     /// Of a run of a plan the name of its cell.
     pub(super) cell: Option<String>,
-    /// How its record was; absent where that could change.
+    /// How its record was; `None` if that could change.
     pub(super) stamp: Option<Stamp>,
     pub(super) kept: Option<KeptDetails>,
 }

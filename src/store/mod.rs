@@ -217,7 +217,7 @@ impl Store {
         self.find_by(name, |path| RunHead::read(path).map(|head| head.path))
     }
 
-    /// The run that goes on, of several the one that started last.
+    /// The run in progress, of several the one that started last.
     #[must_use]
     pub(crate) fn going_on(&self) -> Option<PathBuf> {
         let mut heads = self.heads();
@@ -301,8 +301,8 @@ pub(crate) fn typed(place: &Path) -> PathBuf {
     if is_path(place) { place.to_owned() } else { Path::new(".").join(place) }
 }
 
-/// What to say of an entry of the working directory that is named without a slash; nothing where
-/// there is none.
+/// What to say of an entry of the working directory that is named without a slash; nothing if there
+/// is none.
 #[must_use]
 pub(crate) fn beside(asked: &Path) -> Option<String> {
     let is_there = !is_path(asked) && fs::symlink_metadata(typed(asked)).is_ok();
