@@ -41,7 +41,7 @@ pub struct Plan {
     pub pause_ns: i64,
     /// How long all of it may take, ns; absent for as long as it takes.
     pub budget_ns: Option<i64>,
-    /// A command that puts back what the prepare commands changed.
+    /// A command that restores what the prepare commands changed.
     pub undo: Option<String>,
     /// For the lab: kernels as `tardy lab run --kernels` takes them.
     pub kernels: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Plan {
 pub struct PlanRow {
     /// What people call it; no two of a plan have the same.
     pub name: String,
-    /// The part of the plan that it belongs to; absent where the plan has none.
+    /// The part of the plan that it belongs to; `None` if the plan has none.
     pub part: Option<String>,
     /// Its part, its probe and its load: the row of a matrix.
     pub row: String,
@@ -68,7 +68,7 @@ pub struct PlanRow {
     pub flags: Vec<String>,
     /// What `--load` takes.
     pub loads: Vec<String>,
-    /// Flags of the `tardy echo` in a second box; absent where there is one box.
+    /// Flags of the `tardy echo` in a second box; `None` if there is one box.
     pub far: Option<Vec<String>>,
     /// A command that prepares the machine for it.
     pub prepare: Option<String>,

@@ -63,12 +63,12 @@ pub(super) struct PartTable {
 
 /// The axes of one part; of a plan without parts, those of the file.
 pub(super) struct Part<'a> {
-    /// Its name; absent where the plan has no parts.
+    /// Its name; `None` if the plan has no parts.
     pub name: Option<&'a Spanned<String>>,
     pub policies: &'a [Spanned<String>],
     pub waits: &'a [Spanned<String>],
     pub probe: &'a ProbeAxis,
-    /// Flags beside those of the file; absent where the plan has no parts.
+    /// Flags beside those of the file; `None` if the plan has no parts.
     pub run: Option<&'a Flags>,
     pub setup: &'a [Spanned<SetupTable>],
     pub load: &'a [Spanned<LoadTable>],
