@@ -1,4 +1,4 @@
-//! The full-screen view of a run that goes on: values in, frames out. It reads nothing, knows no
+//! The full-screen view of a run in progress: values in, frames out. It reads nothing, knows no
 //! probe, and prints nothing; `cli` fills in [`LiveView`] once a second and shows what comes out.
 
 mod columns;

@@ -44,7 +44,7 @@ pub(crate) struct LiveView {
     pub cpus: Vec<CpuShares>,
     /// Interrupts that moved, the most first.
     pub interrupts: Vec<MovedInterrupt>,
-    /// Why there are neither; absent where there are.
+    /// Why there are neither; `None` if there are.
     pub no_machine: Option<String>,
     /// Each load.
     pub loads: Vec<LoadState>,
@@ -63,11 +63,11 @@ pub(crate) struct SeriesRow {
     pub pooled_in: Option<String>,
     /// Whether it is of the work after wake-ups.
     pub is_response: bool,
-    /// The CPU that it measures; absent where it is of none.
+    /// The CPU that it measures; `None` if it is of none.
     pub cpu: Option<u32>,
     /// Samples so far.
     pub samples: u64,
-    /// Periods without a sample; absent where there is no schedule.
+    /// Periods without a sample; `None` without a schedule.
     pub missed: Option<u64>,
     /// The largest of the last second, ns; absent without samples in it, as below.
     pub now_ns: Option<i64>,
@@ -96,7 +96,7 @@ impl SeriesRow {
 pub(crate) struct KeptSample {
     /// Whose.
     pub series: String,
-    /// When it was due, s since the start; absent where nobody knows.
+    /// When it was due, s since the start; `None` if nobody knows.
     pub at_s: Option<f64>,
     /// How late, ns.
     pub latency_ns: i64,
