@@ -91,7 +91,7 @@ pub enum Reason {
     Size,
     /// More messages per second than it answers; the limit is how many it does.
     Rate,
-    /// It cannot for a reason of its own machine.
+    /// It cannot for its own reason machine.
     Trouble,
 }
 
@@ -173,7 +173,7 @@ pub enum HelloMessage {
     },
 }
 
-/// What is no message of this version.
+/// What is not a message of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     /// Not of this protocol, or damaged.

@@ -124,7 +124,7 @@ impl OpenPort {
         }
     }
 
-    /// What ends a wait of this port where a signal does not; for another thread. Absent where a
+    /// What ends a wait of this port where a signal does not; for another thread. `None` if a
     /// signal does, and for mutexes, whose wait only the other end can end, alive or dead.
     #[must_use]
     pub fn interrupter(&self) -> Option<Interrupter> {

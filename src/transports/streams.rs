@@ -153,8 +153,8 @@ mod tests {
     /// Until something that was sent is there; nothing waits that long when all is well.
     const PATIENCE: Duration = Duration::from_secs(120);
 
-    /// Datagrams that arrive of `sent` that are not read meanwhile; absent where the kernel does
-    /// not grant the buffer.
+    /// Datagrams that arrive of `sent` that are not read meanwhile; `None` if the kernel does not
+    /// grant the buffer.
     fn kept(size: usize, sent: usize) -> Option<usize> {
         let sockets = udp().unwrap();
         let (near, far_end) = (UdpSocket::from(sockets.near.0), sockets.far_end.into_iter().next());

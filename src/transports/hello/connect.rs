@@ -98,7 +98,7 @@ pub enum HelloError {
         /// Which limit, and the remedy.
         why: String,
     },
-    /// What answers is no echo of tardy, or goes away meanwhile.
+    /// What answers is not an echo of tardy, or goes away meanwhile.
     #[error("the program at {to} is not a tardy echo: {why}; check what listens on that port")]
     Stranger {
         /// Where.

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What can be made here: ZeroMQ where its library is installed. Without rights there is no
-/// namespace for semaphores; its error has a test of its own.
+/// namespace for semaphores; its error has its own test.
 fn own() -> impl Iterator<Item = Transport> {
     let is_root = rustix::process::geteuid().is_root();
     let has_zmq = Library::get().is_ok();

@@ -140,7 +140,7 @@ impl Answerer {
         };
         let parts = [(sender, true), (&[], true), (&body[..bytes], false)];
         for (part, more) in parts {
-            // To a peer that is gone, or does not read, nothing is sent; that is no error.
+            // To a peer that is gone, or does not read, nothing is sent; that is not an error.
             self.socket.send_part(part, more).map_err(|error| self.broken("send", error))?;
         }
         self.answered.requests += 1;
