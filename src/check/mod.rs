@@ -48,7 +48,7 @@ pub(crate) struct Finding {
     pub code: &'static str,
     /// Whether it costs latency.
     pub status: FindingStatus,
-    /// How much it costs; absent where it costs nothing or is unknown.
+    /// How much it costs; `None` if it costs nothing or is unknown.
     pub severity: Option<Severity>,
     /// What was read.
     pub evidence: String,
