@@ -152,7 +152,7 @@ fn through(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// A directory for files that are made beside each other, held open: it and all above it may be
-/// renamed or replaced meanwhile. It belongs to the caller, and is no link.
+/// renamed or replaced meanwhile. It belongs to the caller, and is not a link.
 #[derive(Debug)]
 pub(crate) struct DraftDirectory(OwnedFd);
 

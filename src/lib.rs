@@ -33,7 +33,7 @@ pub mod plan;
 pub mod lab;
 // Readers: the store of runs, and how a user names one.
 pub(crate) mod store;
-// Readers: the full-screen view of a run that goes on.
+// Readers: the full-screen view of a run in progress.
 pub(crate) mod live;
 // Readers: runs in the formats of other programs.
 pub mod exchange;
