@@ -1,5 +1,5 @@
 //! What the `audio` probe does in each cycle of a JACK server: one clock read at the entry of the
-//! process callback, held against the grid on which cycles are due.
+//! process callback, compared with the grid on which cycles are due.
 //!
 //! # What lies between the clock reads
 //!

@@ -36,7 +36,7 @@ pub const KINDS: usize = 2;
 /// The measured time is cut into so many slices, each of which has its sums.
 pub const SLICES: usize = 20;
 
-/// A mutex of the C library, at a place of its own: it must not move.
+/// A mutex of the C library, at its own place: it must not move.
 #[derive(Debug)]
 struct Mutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 

@@ -52,7 +52,7 @@ impl Packet {
         head[48..56].copy_from_slice(&self.far_sent_ns.to_le_bytes());
     }
 
-    /// Reads it from the first bytes; absent where they are too few or begin otherwise.
+    /// Reads it from the first bytes; `None` if they are too few or begin otherwise.
     #[inline(always)]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {

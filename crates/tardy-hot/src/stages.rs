@@ -68,7 +68,7 @@ pub struct Stages {
 }
 
 impl ThreadRecord {
-    /// The stages of a wake-up at `t_ns + latency_ns` from the expiry `t_ns`, both ns; absent where
+    /// The stages of a wake-up at `t_ns + latency_ns` from the expiry `t_ns`, both ns; `None` if
     /// the record is not of an expiry between `t_ns` and `within_ns` after it. To be called by the
     /// thread of the record, after it has woken up.
     ///
@@ -125,11 +125,11 @@ impl ThreadRecord {
 
 /// Where the records of measured threads lie, and what keeps them there.
 pub trait Records: core::fmt::Debug + Send + Sync {
-    /// The record of the `n`-th measured thread; absent where there are not so many.
+    /// The record of the `n`-th measured thread; `None` if there are not so many.
     fn record(&self, n: usize) -> Option<&ThreadRecord>;
 
     /// Where another process finds it: memory that it can map, and the words of 8 bytes in it that
-    /// lie before the record. Absent where the memory cannot be shared.
+    /// lie before the record. `None` if the memory cannot be shared.
     fn place(&self, _n: usize) -> Option<(BorrowedFd<'_>, usize)> {
         None
     }

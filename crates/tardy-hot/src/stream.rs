@@ -6,7 +6,7 @@
 //! It is open: the time of each packet is known before the first is sent, and none is ever put off
 //! or left out because another was late. Behind its schedule the loop sends at once, and each
 //! packet still carries the time that it should have had: the wait is part of its latency. A packet
-//! that the socket does not take is counted and the schedule goes on.
+//! that the socket does not take is counted and the schedule continues.
 //!
 //! # What lies between the clock reads
 //!

@@ -25,7 +25,7 @@ pub struct Totals {
     pub early: u64,
     /// Latencies above [`crate::histogram::HIGHEST_NS`].
     pub above: u64,
-    /// Periods that passed without a wake-up of their own.
+    /// Periods that passed without their own wake-up.
     pub missed: u64,
     /// Sum of all latencies, early ones negative, in ns.
     pub sum_ns: i64,

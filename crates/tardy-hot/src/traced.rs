@@ -42,7 +42,7 @@ impl Default for TraceControl {
     }
 }
 
-/// Whether the time in a softirq has a series of its own.
+/// Whether the time in a softirq has its own series.
 pub trait Softirq {
     /// Records the stage, and returns what of it belongs to the handler's.
     fn record(&self, softirq_ns: i64) -> i64;

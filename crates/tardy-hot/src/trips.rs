@@ -73,7 +73,7 @@ pub struct LatePacket {
     pub t_ns: i64,
     /// How late the thread had it.
     pub latency_ns: i64,
-    /// When it was sent; its stamp where that is not known.
+    /// When it was sent; its stamp if that is not known.
     pub sent_ns: i64,
     /// The last wake-up of that thread by then: on the way of the packet, or before that where it
     /// found the thread awake.
@@ -108,8 +108,8 @@ impl LateWay {
         Self { waking_ns, switch_ns, cpus: (cpu, switch_cpu), stopped_ns }
     }
 
-    /// The parts of a way from `from_ns` to `to_ns` on which its receiver was woken so; absent
-    /// where it was woken before: it had not gone to sleep.
+    /// The parts of a way from `from_ns` to `to_ns` on which its receiver was woken so; `None` if
+    /// it was woken before: it had not gone to sleep.
     #[must_use]
     pub fn parts(&self, from_ns: i64, to_ns: i64) -> Option<TripParts> {
         parts((self.waking_ns, self.switch_ns), from_ns, to_ns)
@@ -166,8 +166,8 @@ fn woken(record: &ThreadRecord) -> (i64, i64) {
     (waking_ns, if is_pending { waking_ns } else { switch_ns })
 }
 
-/// The way of a message from `from_ns` to `to_ns`; absent where its receiver was not woken
-/// meanwhile: it had not gone to sleep.
+/// The way of a message from `from_ns` to `to_ns`; `None` if its receiver was not woken meanwhile:
+/// it had not gone to sleep.
 #[inline(always)]
 fn way(record: &ThreadRecord, from_ns: i64, to_ns: i64) -> Option<TripParts> {
     parts(woken(record), from_ns, to_ns)

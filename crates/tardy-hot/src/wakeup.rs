@@ -34,7 +34,7 @@ pub trait Wake {
     fn wait(&mut self) -> Result<i64, c_int>;
 
     /// Moves on to the next expiry after a wake-up that was late by `latency_ns`, and returns the
-    /// number of periods that passed without a wake-up of their own.
+    /// number of periods that passed without their own wake-up.
     fn advance(&mut self, latency_ns: i64) -> u64;
 
     /// The expiry that the next [`Wake::wait`] waits for, in ns.

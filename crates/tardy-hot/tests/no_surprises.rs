@@ -376,7 +376,7 @@ fn check(mut calls: traced::Calls, case: Case, turns: u64) {
     let wait = match case.0 {
         Waits::Absolute | Waits::Relative => libc::SYS_clock_nanosleep,
         Waits::Periodic => {
-            // Expiries between a read and the look at the clock take a read of their own.
+            // Expiries between a read and the look at the clock take their own read.
             let reads = calls.get(&libc::SYS_read).copied().unwrap_or(0);
             calls.insert(libc::SYS_read, reads - reads.saturating_sub(turns).min(missed));
             libc::SYS_read
@@ -396,7 +396,7 @@ fn check(mut calls: traced::Calls, case: Case, turns: u64) {
     assert_eq!(calls, known, "{case:?}, {turns} turns, call: count");
 }
 
-/// Says so where the tracer cannot tell that clock reads are no system calls.
+/// Says so where the tracer cannot tell that clock reads are not system calls.
 fn say_where_clock_reads_are_calls(found: &traced::Found) {
     if found.clock_reads_in_kernel() {
         let source = std::fs::read_to_string(

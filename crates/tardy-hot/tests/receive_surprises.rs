@@ -89,7 +89,7 @@ fn wait_for_stamps(receiver: &UdpSocket, out: &UdpSocket) {
             nic: &mut NoNic,
             seen: &mut Seen::default(),
         };
-        // Where it is not stamped, the next look finds nothing, and that is the end.
+        // If it is not stamped, the next look finds nothing, and that is the end.
         let until = ReceiveUntil { end_ns: 0, samples: 1, stop_over_ns: i64::MAX };
         receiver.set_nonblocking(true).unwrap();
         assert_eq!(run(&mut inlet, out, until, &Stop::new()), Ended::Done);

@@ -1,4 +1,4 @@
-//! The loop's decisions, with made-up waits: when it goes on, when it ends, what it counts.
+//! The loop's decisions, with made-up waits: when it continues, when it ends, what it counts.
 
 #![cfg(not(loom))]
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]

@@ -43,14 +43,14 @@ pub(super) struct Inbox {
     pub(super) word: AtomicU32,
     /// How often the end that receives here was asked to give up waiting.
     interrupts: AtomicU32,
-    /// The process of the end that receives here, 0 where it is not there.
+    /// The process of the end that receives here, 0 if it is not there.
     pub(super) process: AtomicI32,
     /// Its thread.
     pub(super) thread: AtomicI32,
     apart: [AtomicU64; LINE_WORDS - 2],
 }
 
-/// A word on cache lines of its own.
+/// A word on its own cache lines.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct CacheLine {
@@ -112,7 +112,7 @@ impl Inbox {
         self.word.fetch_or(ENDED, Ordering::Release);
     }
 
-    /// The message that is not the one `seen` before; absent where none has come.
+    /// The message that is not the one `seen` before; `None` if none has come.
     #[inline(always)]
     pub(super) fn take(&self, seen: &mut u32) -> Option<Result<u8, c_int>> {
         let word = self.word.load(Ordering::Acquire);

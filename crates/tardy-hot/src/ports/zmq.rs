@@ -56,7 +56,7 @@ pub struct Zmq<const REQUEST: bool> {
 }
 
 /// The end that asks: a DEALER socket that talks as REQ does, an empty part before each message,
-/// but may ask again while an answer is still owed. A REQ socket could not go on after a loss.
+/// but may ask again while an answer is still owed. A REQ socket could not continue after a loss.
 pub type Request = Zmq<true>;
 /// The end that answers: a REP socket.
 pub type ZmqReply = Zmq<false>;

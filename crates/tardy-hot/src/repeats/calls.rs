@@ -170,8 +170,8 @@ impl Repeated for SignalCatch {
     }
 }
 
-/// What the handler of faults works with, in a process of its own: how many are left, when they
-/// began, and where to say how long they took.
+/// What the handler of faults works with, in its own process: how many are left, when they began,
+/// and where to say how long they took.
 static FAULTS_LEFT: AtomicU64 = AtomicU64::new(0);
 static FAULTS_BEGAN_NS: AtomicI64 = AtomicI64::new(0);
 static FAULTS_TO: AtomicI64 = AtomicI64::new(-1);

@@ -27,7 +27,7 @@ pub trait Repeated {
 pub struct Batch {
     /// Bytes that were really moved.
     pub bytes: u64,
-    /// The time that counts, where that is not all, ns.
+    /// The time that counts, if that is not all, ns.
     pub own_ns: Option<i64>,
 }
 

@@ -24,7 +24,7 @@ impl Passage {
         bytes
     }
 
-    /// Of another process; absent where the bytes begin otherwise.
+    /// Of another process; `None` if the bytes begin otherwise.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let packet = Packet::read(bytes)?;
@@ -55,7 +55,7 @@ impl TracedPassage {
         bytes
     }
 
-    /// Of another process; absent where the bytes begin otherwise.
+    /// Of another process; `None` if the bytes begin otherwise.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let passage = Passage::from_bytes(bytes.first_chunk()?)?;

@@ -9,7 +9,7 @@ use crate::packet::Packet;
 #[derive(Debug)]
 pub struct Udp {
     socket: c_int,
-    /// Where to; absent where the socket is connected, or nothing is sent.
+    /// Where to; `None` if the socket is connected, or nothing is sent.
     to: Option<libc::sockaddr_in>,
     out: Box<[u8]>,
     /// One byte more than a packet has, so that what is too long shows.

@@ -32,7 +32,7 @@ pub(crate) fn disarm() -> u64 {
 }
 
 fn note(what: &str, bytes: usize) {
-    // A thread that is going away has no cells left, and is no loop either.
+    // A thread that is going away has no cells left, and is not a loop either.
     if !ARMED.try_with(Cell::get).unwrap_or(false) {
         return;
     }

@@ -68,7 +68,7 @@ pub(crate) fn child(everything: impl FnOnce()) {
     let tid = unsafe { libc::syscall(libc::SYS_gettid) };
     println!("\n{TID}{tid}");
     let own = std::process::id();
-    // SAFETY: stops this thread until its tracer lets it go on.
+    // SAFETY: stops this thread until its tracer lets it continue.
     unsafe { libc::syscall(libc::SYS_tgkill, own, tid, libc::SIGSTOP) };
     mark();
     // SAFETY: asks for a number.
@@ -132,7 +132,7 @@ fn follow(lines: &mut Lines<BufReader<ChildStdout>>, count: usize) -> Result<Fou
     Ok(Found(segments))
 }
 
-/// Lets the thread go on to its next system call, and returns that call's number.
+/// Lets the thread continue to its next system call, and returns that call's number.
 fn next_call(tid: c_int) -> Result<i64, String> {
     let mut signal = 0;
     loop {
