@@ -41,12 +41,12 @@ enum Verb {
     SynthWhy(Destination),
     Test(suite::TestFlags),
     Vm(Box<vm::VmFlags>),
-    // What `inject` starts as processes of their own.
+    // What `inject` starts as their own processes.
     #[command(hide = true)]
     InjectExit(inject::ExitFlags),
     #[command(hide = true)]
     InjectGuard(inject::GuardFlags),
-    // What `bench` starts as processes of their own.
+    // What `bench` starts as their own processes.
     #[command(hide = true)]
     BareExchange(bench::messages::bare::ExchangeFlags),
     #[command(hide = true)]

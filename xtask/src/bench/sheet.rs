@@ -13,7 +13,7 @@ pub(crate) struct FigureRow {
     /// Median and interval, with units.
     pub measured: String,
     pub limit: String,
-    /// Absent where there is no limit or nothing could be measured.
+    /// `None` if there is no limit or nothing could be measured.
     pub met: Option<bool>,
 }
 

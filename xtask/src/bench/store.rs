@@ -11,7 +11,7 @@ use super::{
     sheet::{FigureRow, Section},
 };
 
-/// Copies of a run measured here, in a store of their own.
+/// Copies of a run measured here, in their own store.
 pub(super) fn part(bench: &Bench) -> Result<Section> {
     let runs = bench.either(10_000, 1_000);
     let mut section = Section::new(&format!("A store of {runs} runs"));

@@ -22,7 +22,7 @@ use super::{
     sheet::{FigureRow, Section, interval},
 };
 
-/// Without tracing, and the modes that are held against that.
+/// Without tracing, and the modes that are compared with that.
 const MODES: [&str; 3] = ["off", "stages", "peaks"];
 /// What may be added to the median wake-up, us.
 const LIMIT_US: f64 = 1.5;

@@ -1,5 +1,5 @@
-//! Puts back what a delay may leave behind when the injector is killed: a stopped process, a
-//! thread on a CPU that is not its own.
+//! Restores what a delay may leave behind when the injector is killed: a stopped process, a thread
+//! on a CPU that is not its own.
 //!
 //! The guard is a process that waits for the end of a pipe. Whatever ends the injector closes it.
 

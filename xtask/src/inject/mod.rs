@@ -1,5 +1,5 @@
 //! `cargo xtask inject`: delays of known length, in a known context, written down: the truth that
-//! `tardy why` is held against.
+//! `tardy why` is compared with.
 //!
 //! What is injected is aimed at the expiries of the measured threads of a running process. Where
 //! and how long is random, the same for the same seed. One line of JSON a delay goes to standard
@@ -111,7 +111,7 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     super::bench::say(&format!("injecting on CPUs {}, seed {}", names.join(","), options.seed));
     process::raise_open_files()?;
     let mutex = options.mutex.as_deref().map(PiMutex::map).transpose()?;
-    // Before there are threads: what puts back survives this process.
+    // Before there are threads: what restores survives this process.
     let _guard = guard::post(options.target, &threads)?;
     let mut kernel = InjectPrograms::load(&threads, &options.kinds)?;
     kernel.attach()?;

@@ -65,7 +65,7 @@ impl PiMutex {
 }
 
 impl Held {
-    /// Asks a thread of another process to take it too. That one goes first, and waits.
+    /// Asks a thread of another process to take it too. That one runs first, and waits.
     pub(super) fn ask_of(&self, process: i32, thread: i32) -> Result<()> {
         // SAFETY: three numbers.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGNAL) };

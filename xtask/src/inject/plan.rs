@@ -40,7 +40,7 @@ pub(super) enum DelayContext {
     MaskedIdle,
     /// A busy wait in the handler of an interrupt line.
     Device,
-    /// A busy wait in a softirq that a thread of its own runs.
+    /// A busy wait in a softirq that its own thread runs.
     SoftirqThread,
     /// A busy wait in the thread of an interrupt line, of higher priority.
     IrqThread,

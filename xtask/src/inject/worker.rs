@@ -1,9 +1,9 @@
 //! One thread per CPU that carries out the plan: it waits for the moment, and is there when the
 //! delay happens.
 //!
-//! It runs at FIFO 80, below what is measured, so that its own steps delay nobody; only as a hog
-//! it rises above. It changes nothing on the machine that does not go with it, but what
-//! `guard.rs` puts back.
+//! It runs at FIFO 80, below what is measured, so that its own steps delay nobody; only as a hog it
+//! rises above. It changes nothing on the machine that does not go with it, but what `guard.rs`
+//! restores.
 
 use std::{
     fs::{File, OpenOptions},

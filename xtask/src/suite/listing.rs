@@ -71,7 +71,7 @@ pub(crate) fn parse(list: &str) -> Vec<String> {
     list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// Those that have one of the texts in their full names, or all where there is no text.
+/// Those that have one of the texts in their full names, or all without a text.
 pub(crate) fn select(cases: Vec<TestCase>, filters: &[String], ignored: Ignored) -> Selection {
     let mut selection = Selection::default();
     for case in cases {

@@ -1,7 +1,7 @@
-//! `cargo xtask test`: the workspace's tests, each in a process of its own.
+//! `cargo xtask test`: the workspace's tests, each in its own process.
 //!
 //! Tests of one process share its locks, descriptors, signals and whatever it has forked a moment
-//! ago; processes of their own share nothing but the machine. Tests that change the machine are in
+//! ago; their own processes share nothing but the machine. Tests that change the machine are in
 //! exclusive groups (`schedule`).
 
 pub(crate) mod flags;

@@ -1,4 +1,4 @@
-//! One test in a process of its own: started as cargo does, waited for, and killed if it hangs.
+//! One test in its own process: started as cargo does, waited for, and killed if it hangs.
 
 use std::{
     fs::{self, File},

@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Skips {
     lines.map(|(name, why)| (name.to_owned(), why.to_owned())).collect()
 }
 
-/// The tests that passed in guests so far, one a line. Where none has, there is no file.
+/// The tests that passed in guests so far, one a line. If none has, there is no file.
 pub(super) fn passed(file: &Path) -> Result<Vec<String>> {
     if !file.exists() {
         return Ok(Vec::new());

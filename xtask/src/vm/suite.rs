@@ -106,8 +106,8 @@ pub(super) fn utf8(path: &Path) -> Result<&str> {
 }
 
 /// Which tests: those that `skipped` on the host and have not `passed` in a guest; without such a
-/// list, all that have `filter` in their names, or are made for a guest where there is none; and
-/// those that have one of `also` in their names.
+/// list, all that have `filter` in their names, or are made for a guest if there is none; and those
+/// that have one of `also` in their names.
 pub(super) struct Choice<'a> {
     pub filter: Option<&'a str>,
     pub also: &'a [String],

@@ -58,7 +58,7 @@ fn others() -> Vec<Guest> {
     let policies = ["rr", "deadline", "other"].map(|policy| Guest { policy, ..longer });
     let mutexes = Guest { kinds: &["pi_mutex"], ..longer };
     let standard = loads.into_iter().chain(wakes).chain(policies).chain([mutexes]);
-    // On PREEMPT_RT a timerfd expires in a thread of FIFO 1, for which everything goes first.
+    // On PREEMPT_RT a timerfd expires in a thread of FIFO 1, for which everything runs first.
     let both = standard.flat_map(|guest| [guest, Guest { kernel: "rt", ..guest }]);
     let both = both.filter(|guest| (guest.kernel, guest.wake) != ("rt", "timerfd"));
     std::iter::once(Guest { kernel: "rt", ..PLAIN }).chain(both).collect()

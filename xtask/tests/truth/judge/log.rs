@@ -30,7 +30,7 @@ impl Injected {
         self.end_ns() - self.at_ns.max(self.expires_ns)
     }
 
-    /// Not a delay of its own: what came within one, or may have led to one.
+    /// Not its own delay: what came within one, or may have led to one.
     pub(super) fn is_meanwhile(&self) -> bool {
         matches!(self.kind.as_str(), "interrupt" | "softirq_run" | "irq_thread_run")
             || self.is_walk()
@@ -68,7 +68,7 @@ impl Injected {
         }
     }
 
-    /// Interrupts come within it, and have a part of their own.
+    /// Interrupts come within it, and have their own part.
     pub(super) fn is_interruptible(&self) -> bool {
         matches!(
             self.kind.as_str(),
@@ -119,8 +119,9 @@ impl Injected {
             .collect();
         // Until the timer's interrupt came: the machine's latency, not the task's.
         let first = others.iter().map(|(at, _)| *at).min();
-        // But a process at its end frees pages with interrupts off: so long is no interrupt late.
-        // And who meets a lock is awake: the timer's interrupt came before, or is not waited for.
+        // But a process at its end frees pages with interrupts off: so long is not an interrupt
+        // late. And who meets a lock is awake: the timer's interrupt came before, or is not waited
+        // for.
         let is_off = |at: &i64| match self.kind.as_str() {
             "lock" | "pi_mutex" => true,
             kind => kind == "exit" && at - from > LATE_NS,

@@ -12,7 +12,7 @@ pub(crate) struct Row {
     pub found: usize,
     /// Of those found: their events were overwritten before anybody looked.
     pub lost: usize,
-    /// Of those found: next to nothing is left but what the hypervisor took, or a thread went first
+    /// Of those found: next to nothing is left but what the hypervisor took, or a thread ran first
     /// that is no injected delay.
     pub disturbed: usize,
     pub right: usize,

@@ -62,7 +62,7 @@ impl Peak {
         self.blame.iter().any(|part| ["host", "hardware"].contains(&part.cause.as_str()))
     }
 
-    /// A thread went first of which the log knows nothing. One that would explain all is no such.
+    /// A thread ran first of which the log knows nothing. One that would explain all is no such.
     pub(super) fn met_stranger(&self) -> bool {
         let is_stranger = |part: &Part| {
             let is_own = part.task.as_deref().is_some_and(|task| task.starts_with("inject/"));
@@ -84,7 +84,7 @@ impl Peak {
 
     /// What is blamed on the cause of a delay. Of a process at its end that is what it did in the
     /// kernel, with interrupts on or off. Work that cannot be preempted has a task where it is
-    /// somebody's; the wake-up's own path has none. Without real-time, any task goes first.
+    /// somebody's; the wake-up's own path has none. Without real-time, any task runs first.
     pub(super) fn blamed_ns(&self, delay: &Injected, real_time: bool) -> i64 {
         let ending = format!("/{}", delay.pid);
         let is_own = |part: &&Part| {
