@@ -78,7 +78,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The files in a directory of the sources; none where it is not there.
+/// The files in a directory of the sources; none if it is not there.
 fn files(directory: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(directory)).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()

@@ -106,7 +106,7 @@ fn assert_empty(run: &Path) {
     assert_eq!(fs::read_dir(run).unwrap().count(), 0, "{}", run.display());
 }
 
-/// Runs all of these at once, each in a guest of its own.
+/// Runs all of these at once, each in its own guest.
 fn run_all(cells: &[(&Place, Cell, &str)]) -> Vec<Document> {
     thread::scope(|scope| {
         let run = |(place, cell, name): &(&Place, Cell, &str)| place.run(cell, name).unwrap();

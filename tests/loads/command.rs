@@ -79,7 +79,7 @@ fn a_command_that_sleeps_did_nothing() {
 fn a_command_that_ends_early_has_died_even_in_good_order() {
     let directory = tempfile::tempdir().unwrap();
     for exit in [0, 7] {
-        // One that ends by a time of its own may do so before it counts as started.
+        // One that ends by its own time may do so before it counts as started.
         let word = directory.path().join(exit.to_string());
         let load =
             start(&format!("until [ -e {} ]; do sleep 0.01; done; exit {exit}", word.display()));

@@ -67,7 +67,7 @@ fn entries(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }
 
-/// The tiny loads that this machine can run, each with a directory of its own.
+/// The tiny loads that this machine can run, each with its own directory.
 fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
     let has_compiler = Command::new("cc").arg("--version").output().is_ok();
     let has_aplay = Command::new("aplay").arg("--version").output().is_ok();

@@ -65,7 +65,7 @@ fn stat_fields(pid: Pid) -> Vec<String> {
     split_stat(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap())
 }
 
-/// How often a process has left its CPU; absent where it is gone.
+/// How often a process has left its CPU; `None` if it is gone.
 fn switches(pid: Pid) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));

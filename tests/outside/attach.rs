@@ -49,7 +49,7 @@ pub(super) fn row<'a>(record: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no row {name}: {record}"))
 }
 
-/// Threads of this process that go on until they are told to end.
+/// Threads of this process that continue until they are told to end.
 pub(super) struct Workers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -228,8 +228,8 @@ fn a_planted_preemption_is_counted_and_named_as_the_cause_of_what_it_delays() {
         first["cause"] == "thread" && first["name"] == "att-hog"
     };
     assert!(peaks.iter().any(|peak| by_hog(&peak)), "{why}");
-    // While the last of them were blamed, nobody went on to look at the machine: that is done once
-    // after the end, and perhaps before the end is noticed.
+    // While the last of them were blamed, nobody continued to look at the machine: that is done
+    // once after the end, and perhaps before the end is noticed.
     let csv = fs::read_to_string(store.runs().join("r/machine.csv")).unwrap();
     let times = csv.lines().filter_map(|line| line.split_once(',')?.0.parse::<f64>().ok());
     let end_s = whole(&record["duration_ns"]) as f64 / 1e9;

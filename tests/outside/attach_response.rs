@@ -64,7 +64,7 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
         sleep_until_next(20 * MS, 0);
         work(2 * MS);
     });
-    // It comes in the midst of every fifth cycle.
+    // It comes in the middle of every fifth cycle.
     let _hog = Workers::start("resp-hog", 1, || {
         pin();
         tardy::sys::sched::set_this_thread(tardy::sys::sched::Policy::Fifo, 50).unwrap();

@@ -1,4 +1,4 @@
-//! What threads of others sleep for in the midst of their work.
+//! What threads of others sleep for in the middle of their work.
 
 use std::{
     fs,
@@ -84,7 +84,8 @@ fn periods_that_a_thread_passes_over_while_it_works_have_missed_their_deadline()
     if !can_attach() {
         return skip("it needs the rights to trace");
     }
-    // Every fifth cycle takes the time of two and a half, and it goes on with the next that comes.
+    // Every fifth cycle takes the time of two and a half, and it continues with the next that
+    // comes.
     let _worker = Workers::start("slp-skips", 1, || {
         sleep_until_next(20 * MS, 0);
         let is_long = CYCLES.fetch_add(1, Ordering::Relaxed).is_multiple_of(5);

@@ -25,7 +25,7 @@ const RUN: [&str; 6] = ["run", "audio", "--warmup", "300ms", "--name", "r"];
 const HOG_NS: i64 = 40_000_000;
 const PERIOD: Duration = Duration::from_nanos(5_333_333);
 
-/// A server of its own name: 256 frames at 48 kHz.
+/// Its own server name: 256 frames at 48 kHz.
 struct Server {
     name: String,
     child: Child,

@@ -1,4 +1,4 @@
-//! Figures that are no latencies: each with its repeats, what is refused, and what is left of them
+//! Figures that are not latencies: each with its repeats, what is refused, and what is left of them
 //! when the run is killed.
 
 use serde_json::Value;

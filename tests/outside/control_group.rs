@@ -20,12 +20,12 @@ impl ControlGroup {
     pub(crate) const WAIT_INSIDE: &str =
         "until grep -q tardy-test- /proc/self/cgroup; do sleep 0.01; done";
 
-    /// Of memory; absent where none can be made.
+    /// Of memory; `None` if none can be made.
     pub(crate) fn of_memory(name: &str) -> Option<Self> {
         Self::new(name, "memory", ["memory.usage_in_bytes", "memory.current"])
     }
 
-    /// Of CPU time; absent where none can be made.
+    /// Of CPU time; `None` if none can be made.
     pub(crate) fn of_cpu(name: &str) -> Option<Self> {
         if in_guest() {
             // In version 2 a controller is to be asked for. Where this is version 1, it has it.

@@ -189,7 +189,7 @@ fn what_needs_no_runs_needs_no_home_directory() {
     let place = tempfile::tempdir().unwrap();
     let without_home = |words: &[&str]| {
         let mut command = Command::new(TARDY);
-        // What this machine has changed is not to be put back.
+        // What this machine has changed is not to be restored.
         command.env_clear().env("TARDY_JOURNAL", place.path().join("journal"));
         piped(command.args(words))
     };

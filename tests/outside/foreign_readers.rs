@@ -160,7 +160,7 @@ fn python_reads_the_closed_files_of_a_run_that_was_killed() {
     let page = store.page(&["r"]);
     for (number, series) in list(&record["series"]).iter().enumerate() {
         let name = series["name"].as_str().unwrap();
-        // The interval in progress is in live.hlog, which is a log of its own.
+        // The interval in progress is in live.hlog, which is its own log.
         let logged = whole(&found["log"][name]["count"]);
         assert!(0 < logged && logged <= in_histogram(series), "{found} {series}");
         let closed = whole(&found["pandas"][name]["count"]);

@@ -1,5 +1,5 @@
-//! A disk that fills up while a run goes on, or is full before. The disk is a small tmpfs in a
-//! mount namespace of its own, which ends with the test.
+//! A disk that fills up while a run is in progress, or is full before. The disk is a small tmpfs in
+//! a mount namespace of its own, which ends with the test.
 
 use std::{path::Path, process::Command};
 
@@ -132,7 +132,7 @@ fn a_disk_of_any_size_is_large_enough_or_is_said_to_be_full() {
     campaign.end();
 }
 
-/// Whether a run on a disk of so many pages kept everything; absent where it was refused.
+/// Whether a run on a disk of so many pages kept everything; `None` if it was refused.
 fn is_complete_on(pages: usize) -> Option<bool> {
     let store = Store::new();
     let run = ["run", "fake", "--duration", "1s", "--warmup", "0s", "--cpus", "0", "--raw"];

@@ -1,4 +1,4 @@
-//! `--gate 'worse<5%@p99 vs RUN'`: runs held against others, on every verb that has gates. Samples
+//! `--gate 'worse<5%@p99 vs RUN'`: runs compared with others, on every verb that has gates. Samples
 //! are made up, so that every verdict is always the same.
 
 use std::fs;

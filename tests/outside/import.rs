@@ -194,7 +194,7 @@ fn a_result_of_wult_is_one_run_of_its_directory_or_of_its_samples() {
     assert_eq!(kept, 2, "nothing of what was refused");
 }
 
-/// Runs cyclictest for a moment; nothing where it is not installed.
+/// Runs cyclictest for a moment; nothing if it is not installed.
 fn cyclictest(store: &Store, arguments: &[&str]) -> Option<PathBuf> {
     let output = store.path().join(format!("{}.txt", arguments.join("")));
     let file = fs::File::create(&output).unwrap();

@@ -1,5 +1,5 @@
-//! The full-screen view as a user has it: in a terminal of its own, with keys, signals, other sizes
-//! and other ends than the good one.
+//! The full-screen view as a user has it: in its own terminal, with keys, signals, other sizes and
+//! other ends than the good one.
 
 mod terminal;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use terminal::{LARGE, SMALL, Terminal, Viewed};
 
-/// A run that goes on until it is ended, with its view.
+/// A run in progress until it is ended, with its view.
 const RUN: [&str; 9] = ["run", "fake", "--live", "--warmup", "0s", "--cpus", "0", "--name", "r"];
 
 fn run_live(store: &Store, size: (u16, u16)) -> Viewed {

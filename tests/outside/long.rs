@@ -10,7 +10,7 @@ use super::{
 /// Memory may grow by so much without growing with the samples: a page here and there.
 const SLACK_KB: i64 = 4 << 10;
 
-/// What the process keeps in memory, KiB; absent where it is gone.
+/// What the process keeps in memory, KiB; `None` if it is gone.
 fn resident_kb(child: &Child) -> Option<i64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

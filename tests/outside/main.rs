@@ -1,8 +1,8 @@
 //! tardy from outside: the built program as a user, a script or a stranger's tool meets it.
 //!
-//! Every test has a store of its own and knows its own processes by a mark in their environment, so
-//! that tests disturb neither each other nor the runs of whoever else works on this machine. Tests
-//! that need root, Python modules or other tools say `skipped: why` without them.
+//! Every test has its own store and knows its own processes by a mark in their environment, so that
+//! tests disturb neither each other nor the runs of whoever else works on this machine. Tests that
+//! need root, Python modules or other tools say `skipped: why` without them.
 //!
 //! Modules whose names begin with `root_` run in a guest of `cargo xtask vm` as well. A test that
 //! changes the whole machine runs there only, or restores all of it: `cargo xtask test` runs

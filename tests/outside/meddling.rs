@@ -1,5 +1,5 @@
-//! Somebody meddles with a run while it goes on: with its threads, its loads, its recorder. Each
-//! must be reported, also when everything is put back before the end.
+//! Somebody meddles with a run while it is in progress: with its threads, its loads, its recorder.
+//! Each must be reported, also when everything is restored before the end.
 
 use std::{
     fs,
@@ -231,7 +231,7 @@ fn pages_that_are_taken_from_measured_threads_are_reported() {
         return skip("it takes root and a memory controller of cgroups");
     };
     let store = Store::unprivileged();
-    // The program's pages belong to the group that brings them into memory: a copy of its own.
+    // The program's pages belong to the group that brings them into memory: its own copy.
     let script = format!(
         "ulimit -l 64\n{}\ncp \"$0\" copy && exec ./copy \"$@\"",
         ControlGroup::WAIT_INSIDE

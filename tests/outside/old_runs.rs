@@ -11,7 +11,7 @@ use super::{
     support::{Store, copy, list, whole},
 };
 
-/// A run of version 1, in a store of its own.
+/// A run of version 1, in its own store.
 fn kept(name: &str) -> Store {
     let store = Store::new();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");

@@ -1,4 +1,4 @@
-//! What many tests read and one makes, also where each test is a process of its own. Test programs
+//! What many tests read and one makes, also where each test is its own process. Test programs
 //! include this file.
 
 use std::{

@@ -90,7 +90,7 @@ fn profile_of(store: &Store, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A run of some seconds with a profile; absent where none can be had, which is said.
+/// A run of some seconds with a profile; `None` if none can be had, which is said.
 fn profiled(store: &Store, more: &[&str]) -> Option<Value> {
     let asked = ["run", "--warmup", "200ms", "--policy", "other", "--trace", "off", "--name", "r"];
     let said = store.run(&[&asked[..], more].concat());

@@ -30,7 +30,7 @@ fn receive(store: &Store, arguments: &[&str]) -> Said {
 /// A port that was free a moment ago, and is none of those that the kernel gives to other tests.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Tests are processes of their own that start one after the other.
+    // Tests are their own processes that start one after the other.
     let own = u16::try_from(std::process::id() % 625 * 16).unwrap();
     let next = || 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
     let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
@@ -198,7 +198,7 @@ fn a_reader_that_stood_still_has_late_packets_and_loses_none() {
         let flags = ["--listen", "0", "--rate", "200pps", "--duration", duration, "--name", "r"];
         let mut child = store.start(&[&RECEIVE[..], &flags].concat());
         store.wait_measuring("r");
-        // The sender is another process, and goes on.
+        // The sender is another process, and continues.
         signal(&child, "STOP");
         eventually("it stands still", || {
             is_stopped(child.id()) || child.try_wait().unwrap().is_some()

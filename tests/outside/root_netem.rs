@@ -99,7 +99,7 @@ fn timeout() -> Duration {
     Duration::from_millis(if is_counted() { 100 } else { 1_000 })
 }
 
-/// A ping-pong with the echo that goes on until it is ended.
+/// A ping-pong with the echo that continues until it is ended.
 fn ping(store: &Store, name: &str) -> Child {
     let token = store.path().join("token");
     let to = ["--to", "192.0.2.2:7117", "--token-file", token.to_str().unwrap()];

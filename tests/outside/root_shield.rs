@@ -1,7 +1,7 @@
 //! The shield, and that the machine comes back whatever ends tardy. Needs root and a backend
 //! (cgroup v2 with cpuset, or cpuset as v1); whichever this machine has is used.
 //!
-//! These tests change the whole machine, so that one goes at a time; each has a journal of its own.
+//! These tests change the whole machine, so that one goes at a time; each has its own journal.
 
 mod kills;
 
@@ -38,7 +38,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Absent where such tests cannot run.
+    /// `None` if such tests cannot run.
     fn alone() -> Option<Self> {
         let online: Cpus = read("/sys/devices/system/cpu/online").parse().unwrap();
         if !is_root() || online.len() < 2 {
@@ -50,7 +50,7 @@ impl Machine {
             return None;
         }
         let cpu = online.iter().last().unwrap();
-        // A task with a CPU of its own, which is the one that will be shielded.
+        // A task with its own CPU, which is the one that will be shielded.
         let mut busy = Command::new("sh");
         let busy = busy.args(["-c", "while :; do :; done"]).stdout(Stdio::null());
         let mut machine = Self {
@@ -72,7 +72,7 @@ impl Machine {
         command
     }
 
-    /// tardy in namespaces of its own, where a shell has done `script` first.
+    /// tardy in its own namespaces, where a shell has done `script` first.
     fn apart(&self, namespaces: &[&str], script: &str, arguments: &[&str]) -> Command {
         let tardy = self.command(arguments);
         let mut command = Command::new("unshare");
@@ -345,7 +345,7 @@ fn a_deadline_thread_may_be_bound_to_a_shielded_cpu_and_to_no_other() {
 #[ignore = "live: twin root_shield::a_busy_task_is_moved_off_the_shielded_cpu_and_back"]
 fn behind_the_shield_p99_falls() {
     let Some(machine) = Machine::alone() else { return };
-    // Between equals the one that slept goes first, and a busy task costs the measured one little.
+    // Between equals the one that slept runs first, and a busy task costs the measured one little.
     let busy = rustix::process::Pid::from_child(&machine.busy);
     rustix::process::setpriority_process(Some(busy), -20).unwrap();
     let cpu = machine.cpu.to_string();

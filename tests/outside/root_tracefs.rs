@@ -1,5 +1,5 @@
 //! Stages and causes out of the kernel's own trace: the same as BPF's, and nothing left behind.
-//! Needs root and tracefs, which is mounted for the program alone where it is not.
+//! Needs root and tracefs, which is mounted for the program alone if it is not.
 
 mod same_wakeups;
 

@@ -45,7 +45,7 @@ impl Drop for Changed {
     }
 }
 
-/// Whether this is no guest; says so.
+/// Whether this is not a guest; says so.
 fn is_elsewhere() -> bool {
     if !in_guest() {
         skip("only in a guest of cargo xtask vm");

@@ -11,7 +11,7 @@ use super::support::{
 const STALL_MS: i64 = 20;
 const MS: i64 = 1_000_000;
 
-/// The record of a run of that length with a stall in it; absent where the run was over before.
+/// The record of a run of that length with a stall in it; `None` if the run was over before.
 fn stalled(wake: &str, duration: &str) -> Option<serde_json::Value> {
     let store = Store::new();
     let arguments = ["--duration", duration, "--interval", "1ms", "--wake", wake, "--name", "r"];

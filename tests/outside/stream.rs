@@ -61,7 +61,7 @@ fn kill(pid: i32, how: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), how).unwrap();
 }
 
-/// Starts a stream that goes on until it is ended, and waits until it measures.
+/// Starts a stream that continues until it is ended, and waits until it measures.
 fn started(store: &Store, name: &str, arguments: &[&str]) -> (Child, i32) {
     let child = store.start(&[&STREAM, arguments, &["--duration", "1h", "--name", name]].concat());
     store.wait_measuring(name);
@@ -242,7 +242,7 @@ fn a_small_buffer_is_reported() {
     assert!(codes(&record).contains(&"buffer_small"), "{:?}", codes(&record));
 }
 
-/// tardy in a network of its own, whose loopback carries frames of up to `mtu` bytes.
+/// tardy in its own network, whose loopback carries frames of up to `mtu` bytes.
 fn alone_in_a_network(store: &Store, mtu: u32, arguments: &[&str]) -> Child {
     let within = format!("ip link set lo mtu {mtu} up && exec \"$0\" \"$@\"");
     let script = "exec unshare -n sh -c \"$WITHIN\" \"$0\" \"$@\"";

@@ -1,4 +1,4 @@
-//! Starts tardy in a store of its own, waits with patience, and reads what it left.
+//! Starts tardy in its own store, waits with patience, and reads what it left.
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +42,7 @@ const MARK: &str = "TARDY_TEST_MARK";
 /// Measures for a short while, untraced; what differs from test to test follows.
 pub(crate) const SHORT: [&str; 6] = ["run", "timer", "--warmup", "100ms", "--trace", "off"];
 
-/// A store of its own, removed at the end.
+/// Its own store, removed at the end.
 pub(crate) struct Store {
     directory: TempDir,
     mark: String,
@@ -206,7 +206,7 @@ impl Store {
         whole(&self.show(name)["series"][0]["count"])
     }
 
-    /// Waits until the first series of a run that goes on has a sample of `ns` or more. A thread
+    /// Waits until the first series of a run in progress has a sample of `ns` or more. A thread
     /// that was stopped takes it when it has its CPU again, which others may have.
     pub(crate) fn wait_late(&self, name: &str, ns: i64) {
         let longest = || self.show(name)["series"][0]["max"].as_i64().unwrap_or(0);
@@ -434,7 +434,7 @@ pub(crate) fn is_root() -> bool {
 pub(crate) fn skip(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let _ = writeln!(std::io::stderr().lock(), "{name} skipped: {why}");
-    // What is only too slow for each change runs in `make test-long`, and is no gap.
+    // What is only too slow for each change runs in `make test-long`, and is not a gap.
     let is_slow = why.contains("TARDY_TEST_LONG");
     if let Some(file) = std::env::var_os("TARDY_TEST_SKIPS").filter(|_| !is_slow) {
         // One write a line, for tests skip at the same time.

@@ -57,7 +57,7 @@ fn append(file: &Path, text: &str) {
     fs::write(file, whole).unwrap();
 }
 
-/// The first peak of the run as a line of its own, changed.
+/// The first peak of the run as its own line, changed.
 fn changed(run: &Path, change: impl FnOnce(&mut Value)) -> String {
     let lines = fs::read_to_string(run.join("peaks.jsonl")).unwrap();
     let mut peak: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();

@@ -89,7 +89,7 @@ fn a_response_over_the_deadline_names_who_came_in_the_midst_of_the_work() {
     assert!(text.contains("The time of late responses: "), "{text}");
 }
 
-/// Wake-ups with work that a thread of a higher priority comes in the midst of; what `why` says of
+/// Wake-ups with work that a thread of a higher priority comes in the middle of; what `why` says of
 /// their run.
 fn beside_the_hog(store: &Store, cpu: &str, duration: &str) -> Value {
     let plan = ["run", "timer", "--cpus", cpu, "--warmup", "200ms", "--duration", duration];

@@ -1,6 +1,6 @@
-//! ZeroMQ with programs that are no tardy, and without its library.
+//! ZeroMQ with programs that are not a tardy, and without its library.
 //!
-//! The peer is pyzmq, which brings a libzmq of its own: another build of it than the one that tardy
+//! The peer is pyzmq, which brings its own libzmq: another build of it than the one that tardy
 //! loads.
 
 use std::{

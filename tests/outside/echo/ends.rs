@@ -12,7 +12,7 @@ use super::{
     end, listen, listening,
 };
 
-/// A run against it that goes on until one of them ends.
+/// A run against it that continues until one of them ends.
 fn near_end(store: &Store, echo: &Listening, transport: &str, timeout: &str) -> Child {
     let run = ["run", "pingpong", "--to", &echo.address, "--transport", transport];
     let terms = ["--policy", "other", "--trace", "off", "--warmup", "20ms", "--timeout", timeout];

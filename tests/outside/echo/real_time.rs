@@ -125,7 +125,7 @@ struct Flood {
 }
 
 impl Flood {
-    /// Does it again and again in a thread of its own, as long as it succeeds.
+    /// Does it again and again in its own thread, as long as it succeeds.
     fn of(&mut self, mut attack: impl FnMut() -> bool + Send + 'static) {
         let (is_over, attacks) = (Arc::clone(&self.is_over), Arc::clone(&self.attacks));
         let go_on = move || {
