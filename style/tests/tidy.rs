@@ -363,7 +363,7 @@ fn every_caveat_names_a_test_that_is_there() {
     let is_there = |(code, test): &(String, String)| {
         let (function, code) = (format!("\nfn {test}()"), format!("\"{code}\""));
         let inner = format!("    fn {test}()");
-        // The file that has the test also has the code, if only in a table of its own.
+        // The file that has the test also has the code, if only in its own table.
         sources.iter().any(|source| {
             (source.contains(&function) || source.contains(&inner)) && source.contains(&code)
         })

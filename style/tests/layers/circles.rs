@@ -5,7 +5,7 @@
 //! below a directory belongs to it. A path in `use` or in code leads from the node that has it to
 //! the node that it names. A name that is taken from a parent which only passes it on (`use` or
 //! `pub use` there) leads to where the parent has it from. A parent and its children are parts of
-//! one thing and may use each other; so the file that declares a directory is no node in it.
+//! one thing and may use each other; so the file that declares a directory is not a node in it.
 //!
 //! Tests may look anywhere: `mod tests` is left out.
 

@@ -94,7 +94,7 @@ fn test_functions(text: &str) -> Vec<TestFunction> {
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
         let is_open = !attributes.is_empty() && !attributes.ends_with(']');
         if line.starts_with("#[") || is_open {
-            // A text that is broken goes on behind a backslash.
+            // A text that is broken continues behind a backslash.
             attributes = attributes.trim_end_matches('\\').to_owned() + line;
             continue;
         }
