@@ -1,5 +1,5 @@
-// Figures that are no latencies: of one run with their intervals, of several side by side, a column
-// a run under its kernel and its loads.
+// Figures that are not latencies: of one run with their intervals, of several side by side, a
+// column a run under its kernel and its loads.
 
 import type { Context } from './context';
 import { h } from './dom';

@@ -1,5 +1,5 @@
 // The tiny distribution in a table row: counts (log) over latency (log) as inline SVG, all rows on
-// one scale, the maximum as a tick of its own so that one sample in a million is seen.
+// one scale, the maximum as its own tick so that one sample in a million is seen.
 
 import { svg } from './dom';
 import type { SeriesPair } from './context';

@@ -1,5 +1,5 @@
-// The percentile graph: nines against log latency, a line a series, a colour a run, gates as
-// lines. The maximum has a place of its own at the right end, where every line arrives.
+// The percentile graph: nines against log latency, a line a series, a colour a run, gates as lines.
+// The maximum has its own place at the right end, where every line arrives.
 
 import { capital, exactLatency, latency } from '../units';
 import { seriesTitle } from '../vocabulary';

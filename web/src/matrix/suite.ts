@@ -1,5 +1,5 @@
-// The parts of a plan: what each comes to, its latencies and its other figures in tables of their
-// own, the causes over all of it, and what was found on the machine before.
+// The parts of a plan: what each comes to, its latencies and its other figures in their own tables,
+// the causes over all of it, and what was found on the machine before.
 
 import { label as causeLabel, share } from '../cause/words';
 import { h, withCode } from '../dom';
