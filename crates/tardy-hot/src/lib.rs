@@ -49,6 +49,9 @@ pub mod exchange;
 pub mod frames;
 pub mod gaps;
 pub mod histogram;
+#[cfg(feature = "instances")]
+#[doc(hidden)]
+pub mod instances;
 pub mod interrupts;
 pub mod inversion;
 pub mod late_work;
