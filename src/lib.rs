@@ -1,6 +1,7 @@
 //! tardy as a library: its modules, in the order of the layers.
 //!
-//! Makers write runs, readers read them; they share only [`run`]. `docs/architecture.md` says which
+//! Makers write runs, readers read them; they share only [`run`]. `docs/dev/architecture.md`
+//! says which
 //! module may import which, and `style/tests/layers.rs` checks it.
 
 #![deny(unsafe_code)]

@@ -1,5 +1,6 @@
 //! What on this system costs latency: findings with evidence and remedy. Reads, and changes
-//! nothing. One function per finding, one table per group; `docs/check.md` lists every code.
+//! nothing. One function per finding, one table per group;
+//! `docs/reference/check.md` lists every code.
 //!
 //! Everything is read below a [`Root`], so that a copy of another machine can be checked too.
 
@@ -44,7 +45,7 @@ pub(crate) enum Severity {
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// Stable name, explained in `docs/check.md`.
+    /// Stable name, explained in `docs/reference/check.md`.
     pub code: &'static str,
     /// Whether it costs latency.
     pub status: FindingStatus,

@@ -29,8 +29,8 @@ pub(super) struct BandwidthFlags {
     ///
     /// pipe, unix, tcp, file_read, mmap_read, memory_read, memory_write, memory_copy; null_call,
     /// read_call, write_call, stat_call, open_call, signal_install, signal, protection_fault,
-    /// page_fault, mmap, select, epoll, switch, fork, exec, shell. docs/classics.md says what each
-    /// is.
+    /// page_fault, mmap, select, epoll, switch, fork, exec, shell.
+    /// docs/reference/probes/classics.md says what each is.
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     only: Vec<String>,
     /// Sizes of messages and buffers, as 4KiB,64KiB [default: 64KiB,1MiB]

@@ -42,7 +42,7 @@ const MOST_CELLS: usize = 10_000;
 /// Each cell is a run, measured by `tardy run`. Every combination is measured once before any is
 /// measured again, in an order drawn by a seed. The record, plan.json, is replaced after each cell,
 /// so that a plan which was interrupted or killed goes on with --resume, and measures nothing
-/// twice. docs/plans.md describes the file.
+/// twice. docs/reference/plans.md describes the file.
 ///
 /// Exit codes: 0 done, 1 a gate failed, 2 an error, also of one cell, 3 a gate is inconclusive or a
 /// cell for it was not measured, 4 a cell is invalid.

@@ -65,7 +65,7 @@ pub(super) struct SetupFlags {
     ///
     /// The old value is put back at the end; after a kill, `tardy restore` does that. NAME=now
     /// leaves it as it is. Either way a setting that is another at the end makes the run invalid.
-    /// docs/settings.md has the names.
+    /// docs/reference/settings.md has the names.
     #[arg(long = "set", value_name = "SETTING")]
     settings: Vec<SettingChoice>,
 }

@@ -1,4 +1,4 @@
-//! What a late wake-up is blamed on: `docs/blame.md` has the rules as a table.
+//! What a late wake-up is blamed on: `docs/explanation/blame.md` has the rules as a table.
 //!
 //! The span from the programmed expiry to the wake-up is cut wherever the thread, its CPU or what
 //! overlays it changes; each piece has one cause, so that the parts sum to the latency.

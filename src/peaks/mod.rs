@@ -1,7 +1,7 @@
 //! Which wake-ups were late, what each was blamed on, and the sums of that.
 //!
 //! Events come from the BPF programs, late wake-ups from the measuring threads; both are judged
-//! here, and nothing is measured or written. `docs/blame.md` has the rules.
+//! here, and nothing is measured or written. `docs/explanation/blame.md` has the rules.
 
 mod below_kernel;
 pub(crate) mod blame;

@@ -1,4 +1,4 @@
-//! Each rule of `docs/blame.md` by a made-up wake-up; and what holds for all of them.
+//! Each rule of `docs/explanation/blame.md` by a made-up wake-up; and what holds for all of them.
 //!
 //! Times are ns after the programmed expiry, which is at [`T`].
 
@@ -194,7 +194,8 @@ fn the_threshold_follows_but_not_over_what_is_to_be_kept() {
 
 #[test]
 fn every_rule_of_the_documentation_names_a_test_that_is_there() {
-    let rules = include_str!("../../docs/blame.md").split_once("## The rules").unwrap().1;
+    let rules =
+        include_str!("../../docs/explanation/blame.md").split_once("## The rules").unwrap().1;
     let rows = rules.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
     let tests = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
     let names: Vec<&str> = tests.flat_map(|cell| cell.split(", ")).collect();
@@ -218,7 +219,8 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
 
 #[test]
 fn every_rule_of_the_documentation_that_names_somebody_says_what_could_fool_it() {
-    let rules = include_str!("../../docs/blame.md").split_once("## The rules").unwrap().1;
+    let rules =
+        include_str!("../../docs/explanation/blame.md").split_once("## The rules").unwrap().1;
     let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     let rows: Vec<_> = rules.lines().filter(|line| line.ends_with("` |")).map(cells).collect();
     assert!(rows.iter().all(|row| row.len() == 9), "seven columns: {rows:?}");

@@ -1,6 +1,7 @@
 //! The page's data model: the one JSON block that the drawing code reads.
 //!
-//! `docs/page-data.md` describes it for readers; `docs/page.schema.json` and the types of the
+//! `docs/reference/page-data.md` describes it for readers; `docs/page.schema.json` and
+//! the types of the
 //! drawing code, `web/src/data.ts`, are derived from it. Latencies and interval lengths are
 //! integers in ns; `t_s` is seconds since the run's `started_at`.
 

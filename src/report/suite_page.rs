@@ -43,7 +43,7 @@ pub struct PlanPart {
     pub figures: Vec<PartFigure>,
 }
 
-/// What `tardy check` found; see `docs/check.md`.
+/// What `tardy check` found; see `docs/reference/check.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageFinding {

@@ -1,6 +1,6 @@
 //! `ab.json`: the record of one comparison of two sides in blocks. `ab --json` prints the same.
 //!
-//! The JSON Schema is `docs/ab.schema.json`; `docs/ab.md` explains it.
+//! The JSON Schema is `docs/ab.schema.json`; `docs/how-to/ab.md` explains it.
 
 use std::path::Path;
 

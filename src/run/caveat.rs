@@ -58,7 +58,7 @@ impl Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Caveat {
-    /// Stable name, explained in `docs/measuring.md`.
+    /// Stable name, explained in `docs/reference/measuring.md`.
     pub code: String,
     /// What it does to the verdict.
     pub effect: Effect,

@@ -1,6 +1,7 @@
 //! `run.json`: the record of one run, field by field.
 //!
-//! The JSON Schema is `docs/run.schema.json`; `docs/run-file.md` explains it. Latencies are
+//! The JSON Schema is `docs/run.schema.json`; `docs/reference/run-file.md` explains it.
+//! Latencies are
 //! integers in ns throughout.
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! `plan.json`: the record of one plan that is measured on this machine, cell by cell.
 //!
-//! The JSON Schema is `docs/plan.schema.json`; `docs/plans.md` explains it.
+//! The JSON Schema is `docs/plan.schema.json`; `docs/reference/plans.md` explains it.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! `settings.json`: what each setting of the machine was found to be worth. `check --measure
-//! --json` prints the same; `docs/check.md` explains it.
+//! --json` prints the same; `docs/reference/check.md` explains it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Who may import whom: the table of `docs/architecture.md`, compared with every path in `src/`.
+//! Who may import whom: every path in `src/` compared with the table of `docs/dev/architecture.md`.
 //!
 //! Makers write runs, readers read them; they meet in `run` alone. A module that needs an edge that
 //! is not here is in the wrong place, or the table is; the table changes together with its text.

@@ -323,10 +323,11 @@ fn every_caveat_is_explained() {
         .flat_map(|path| caveat_codes(&text(path)))
         .collect();
     assert!(codes.len() >= 20, "the codes are found: {codes:?}");
-    let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
+    let explained =
+        fs::read_to_string(root().join("docs/reference/measuring.md")).unwrap_or_default();
     let is_missing = |code: &&String| !explained.contains(&format!("`{code}`"));
     let missing: Vec<&String> = codes.iter().filter(is_missing).collect();
-    assert!(missing.is_empty(), "docs/measuring.md does not explain {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/measuring.md does not explain {missing:?}");
 }
 
 /// Rows of a table in Markdown whose first cell is a code: the code, and the last cell.
@@ -342,11 +343,12 @@ fn rows_of_codes(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_caveat_is_explained_with_its_effect() {
-    let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
+    let explained =
+        fs::read_to_string(root().join("docs/reference/measuring.md")).unwrap_or_default();
     let sources = files("src/run/caveat_kind", ".rs");
     let mut wrong = sources.iter().flat_map(|path| caveat_effects(&text(path)));
     let wrong = wrong.find(|(code, effect)| !explained.contains(&format!("`{code}` | {effect} |")));
-    assert_eq!(wrong, None, "docs/measuring.md has another effect of this one");
+    assert_eq!(wrong, None, "docs/reference/measuring.md has another effect of this one");
 }
 
 #[test]
@@ -355,7 +357,8 @@ fn every_caveat_names_a_test_that_is_there() {
         .iter()
         .flat_map(|path| caveat_codes(&text(path)))
         .collect();
-    let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
+    let explained =
+        fs::read_to_string(root().join("docs/reference/measuring.md")).unwrap_or_default();
     let sources: Vec<String> = rust_files().iter().map(|path| text(path)).collect();
     let mut rows = rows_of_codes(&explained);
     rows.retain(|(code, _)| codes.contains(code));

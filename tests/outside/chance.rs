@@ -53,7 +53,7 @@ impl Campaign {
         *self.kinds.entry(kind.into()).or_default() += 1;
     }
 
-    /// Says what came out: a row of docs/reliability.md.
+    /// Says what came out: a row of docs/explanation/reliability.md.
     pub(crate) fn end(self) {
         let times: usize = self.kinds.values().sum();
         let kinds: Vec<String> =

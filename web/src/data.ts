@@ -5,7 +5,7 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonMap = { [key: string]: Json };
 
-/** The data of a report page: what the drawing code reads. docs/page-data.md explains it. */
+/** The data of a report page: what the drawing code reads. docs/reference/page-data.md explains it. */
 export type Page = {
   /** What a comparison in blocks has beside its figures and its matrix; absent on other pages. */
   ab: PageAb | null;
@@ -364,7 +364,7 @@ export type CauseInBand = {
 
 /** A caveat of a run, as `run.json` keeps it. */
 export type Caveat = {
-  /** Stable name, explained in `docs/measuring.md`. */
+  /** Stable name, explained in `docs/reference/measuring.md`. */
   code: string;
   /** What it does to the verdict. */
   effect: Effect;
@@ -1254,7 +1254,7 @@ export type PageCpuUse = {
   profile: PageProfile | null;
 };
 
-/** What `tardy check` found; see `docs/check.md`. */
+/** What `tardy check` found; see `docs/reference/check.md`. */
 export type PageFinding = {
   /** Stable name. */
   code: string;

@@ -7,7 +7,7 @@ import { FIXTURES } from './fixtures.mjs';
 
 const template = fileURLToPath(new URL('../../src/report/html/page.html', import.meta.url));
 
-/** The data block as `docs/page-data.md` describes it. */
+/** The data block as `docs/reference/page-data.md` describes it. */
 export function inserted(html, data) {
   const json = JSON.stringify(data).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
   return html.replace('<!--TARDY-DATA-->', () => `<script type="application/json" id="tardy-data">${json}</script>`)

@@ -31,7 +31,7 @@ struct Contents {
 struct Entry {
     part: String,
     title: String,
-    /// From the top of the sources: `docs/story.md`.
+    /// From the top of the sources: `docs/tutorial/story.md`.
     source: PathBuf,
     /// `story.html`
     file: String,
@@ -198,11 +198,17 @@ mod tests {
         // No document is missing in the list.
         let text = read(&root().join(CONTENTS)).unwrap();
         let contents = Contents::parse(&text);
-        for entry in fs::read_dir(root().join("docs")).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            let is_page = name.ends_with(".md") && name != "SUMMARY.md";
-            let listed = contents.file(&Path::new("docs").join(&name)).is_some();
-            assert!(!is_page || listed, "{name} is not in {CONTENTS}");
+        let mut directories = vec![PathBuf::from("docs")];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(root().join(&directory)).unwrap() {
+                let path = directory.join(entry.unwrap().file_name());
+                if root().join(&path).is_dir() {
+                    directories.push(path);
+                } else if path.extension().is_some_and(|own| own == "md") {
+                    let is_listed = contents.file(&path).is_some() || path == Path::new(CONTENTS);
+                    assert!(is_listed, "{} is not in {CONTENTS}", path.display());
+                }
+            }
         }
     }
 

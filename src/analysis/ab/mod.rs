@@ -8,7 +8,7 @@
 //! find is known beforehand (`power`).
 //!
 //! Such pairs speak of this boot and this set-up: what differs from boot to boot is not in them.
-//! `docs/statistics.md` has the methods, their sources and what simulations say of them.
+//! `docs/explanation/statistics.md` has the methods, their sources and the simulations.
 
 pub mod comparison;
 pub mod discoveries;

@@ -6,7 +6,7 @@
 //! Methodology 24, 1998, p. 193). That assumes nothing of the shape of the distribution. It assumes
 //! that the run is long beside its own structure: what comes once an hour is not in a minute.
 //!
-//! `docs/statistics.md` has the coverage that simulations find.
+//! `docs/explanation/statistics.md` has the coverage that simulations find.
 
 mod dependence;
 mod exceedances;

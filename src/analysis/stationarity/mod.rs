@@ -6,7 +6,7 @@
 //! what comes and goes again is found; and for periods of high intervals ([`super::period`]).
 //! What is significant must also be material: a long run finds changes that matter to nobody.
 //!
-//! `docs/statistics.md` has false alarms and power.
+//! `docs/explanation/statistics.md` has false alarms and power.
 
 mod self_normalized;
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! level says what would come if this mix of load continued: what comes more rarely than the run is
 //! long is not in it.
 //!
-//! `docs/statistics.md` has coverage and refusals for known tails.
+//! `docs/explanation/statistics.md` has coverage and refusals for known tails.
 
 mod clusters;
 mod goodness;

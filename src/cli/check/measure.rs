@@ -44,7 +44,7 @@ pub(super) struct MeasureFlags {
     /// Each is compared in blocks as `tardy ab` does. Needs root; nothing is kept changed.
     #[arg(long)]
     pub measure: bool,
-    /// Only these settings, as timer_migration,thp; docs/settings.md has the names
+    /// Only these settings, as timer_migration,thp; docs/reference/settings.md has the names
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "measure")]
     only: Vec<String>,
     /// What may be spent on all settings [default: 6 pairs of blocks of 2s each]

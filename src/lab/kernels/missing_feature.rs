@@ -7,7 +7,7 @@ use crate::analysis::kernel_config::KernelConfig;
 /// Something that a kernel lacks, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingFeature {
-    /// Stable name, explained in `docs/lab.md`.
+    /// Stable name, explained in `docs/how-to/lab.md`.
     pub code: String,
     /// What is missing, and what follows.
     pub what: String,

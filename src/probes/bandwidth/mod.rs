@@ -1,6 +1,6 @@
 //! The `bandwidth` probe: bytes per second through pipes, sockets, files and memory, and times of
 //! system calls, signals, faults, waits, context switches and processes. As lmbench defines each,
-//! where `docs/classics.md` does not say otherwise.
+//! where `docs/reference/probes/classics.md` does not say otherwise.
 //!
 //! All is measured by its own process, `tardy __far`, which is small and whose memory is not
 //! locked: how long fork and page faults take depends on both. It makes further processes, which

@@ -1,8 +1,8 @@
 //! The `interactive` probe: simulated audio, video, X and game tasks, as interbench has them, one
 //! after another on one CPU.
 //!
-//! `tardy_hot::frames` documents the loops, `docs/classics.md` what each figure is and where
-//! interbench differs.
+//! `tardy_hot::frames` documents the loops,
+//! `docs/reference/probes/classics.md` what each figure is and where interbench differs.
 
 mod task;
 mod thread;

@@ -27,25 +27,25 @@ const OF_RUN: &str = "The record of one run of tardy. All latencies are integers
     are null; they are not left out.";
 
 const OF_WHY: &str = "Why the wake-ups of one run were late. Times are integers in ns. A later \
-    tardy may add members; readers pass over what they do not know. docs/why.md explains how to \
-    read it.";
+    tardy may add members; readers pass over what they do not know. docs/reference/why.md explains \
+    how to read it.";
 
 const OF_AB: &str = "The record of one comparison of two sides in blocks; `tardy ab --json` prints \
     the same. Latencies and times are in ns. A later tardy may add members without raising \
-    schema_version, and readers pass over what they do not know. docs/ab.md explains it.";
+    schema_version, and readers pass over what they do not know. docs/how-to/ab.md explains it.";
 
 const OF_PLAN: &str = "The record of one plan that is measured on this machine; \
     `tardy plan --json` prints the same, with what gates came to. Times are in ns. A later tardy \
     may add members without raising schema_version, and readers pass over what they do not know. \
-    docs/plans.md explains it.";
+    docs/reference/plans.md explains it.";
 
 const OF_SETTINGS: &str = "What each setting of a machine was found to be worth; \
     `tardy check --measure --json` prints the same. Latencies and times are in ns. A later tardy \
     may add members without raising schema_version, and readers pass over what they do not know. \
-    docs/check.md explains it.";
+    docs/reference/check.md explains it.";
 
-const OF_PAGE: &str = "The data of a report page: what the drawing code reads. docs/page-data.md \
-    explains it.";
+const OF_PAGE: &str = "The data of a report page: what the drawing code reads. \
+    docs/reference/page-data.md explains it.";
 
 /// The schema of what a `T` is written as.
 fn schema_of<T: JsonSchema>(title: &str, description: &str) -> Value {

@@ -12,7 +12,7 @@ use crate::{
     units::Nanos,
 };
 
-/// What it adds to look at threads of others; `docs/overhead.md` has how that was measured.
+/// Overhead of monitoring external threads, as `docs/explanation/overhead.md` measures it.
 const ATTACHED_COST: &str = "on Debian's 6.1 in counted time it adds 1.5 us to a wake-up by a \
                              timer, and 0.7 us to one of another thread; tracing (--trace off \
                              spares it) adds to both";
@@ -82,7 +82,8 @@ fn row(name: &str, stage: &str, series: &SeriesSummary) -> Vec<String> {
     vec![name.into(), stage.into(), us(series.min), us(series.mean), p50, p99, p999, us(series.max)]
 }
 
-/// What tracing adds to a median wake-up where time is counted (Debian's 6.1, docs/overhead.md).
+/// Overhead of tracing for a median wake-up in virtual time, with Debian's 6.1
+/// (docs/explanation/overhead.md).
 const IN_COUNTED_TIME: [(TraceMode, &str); 2] =
     [(TraceMode::Stages, "1.5 us"), (TraceMode::Peaks, "2.7 us")];
 
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_figures_in_counted_time_are_those_of_the_documentation() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/overhead.md");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/explanation/overhead.md");
         let documented = std::fs::read_to_string(file).unwrap();
         for figure in ["8.66 us (+1.5)", "9.88 us (+2.7)", "8.80 us (+1.5)", "10.0 us (+2.7)"] {
             assert!(documented.contains(figure), "{figure}");

@@ -1,5 +1,5 @@
 //! Why wake-ups of a run were late: what `tardy why` shows, as data. `docs/why.schema.json` is its
-//! JSON Schema, `docs/why.md` tells how to read it.
+//! JSON Schema, `docs/reference/why.md` tells how to read it.
 
 mod periodic;
 mod causes;

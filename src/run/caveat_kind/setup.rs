@@ -171,7 +171,8 @@ impl SetupCaveat {
                 "left_changed",
                 Weakens,
                 format!("A tardy that was killed left settings changed: {}.", failed.join("; ")),
-                "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",
+                "Run `tardy restore` as root; docs/reference/setup.md explains how to do it by \
+                 hand.",
             ),
             Self::HeldByOther { pid, command } => (
                 "held_by_other",
@@ -194,7 +195,8 @@ impl SetupCaveat {
                 NOT_PUT_BACK,
                 Informs,
                 format!("After the run this could not be put back: {}.", failed.join("; ")),
-                "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",
+                "Run `tardy restore` as root; docs/reference/setup.md explains how to do it by \
+                 hand.",
             ),
             Self::SettingChanged { name, place, was, now } => (
                 "setting_changed",

@@ -75,7 +75,7 @@ pub enum JournalError {
     /// What a killed tardy left cannot be restored.
     #[error(
         "a tardy that was killed left settings changed, and they cannot be put back: {what}. \
-         Put them back by hand (docs/setup.md), then remove {path}"
+         Put them back by hand (docs/reference/setup.md), then remove {path}"
     )]
     Left {
         /// What stays changed.

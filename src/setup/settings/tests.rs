@@ -214,7 +214,7 @@ fn every_setting_of_the_table_can_be_typed_and_its_files_can_be_put_back() {
         for text in [setting.what, setting.may_break] {
             assert!(!text.is_empty() && !text.ends_with('.') && !text.contains('\n'), "{text}");
         }
-        let document = include_str!("../../../docs/settings.md");
+        let document = include_str!("../../../docs/reference/settings.md");
         assert!(document.contains(&format!("| `{}` |", setting.name)), "{}", setting.name);
     }
     let count = names.len();

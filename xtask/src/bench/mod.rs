@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: checks the numbers that tardy must reach, peers side by side.
 //!
-//! A table goes to stderr as it comes about; the same as Markdown, for `docs/overhead.md`, to
+//! A table goes to stderr as it comes about; the same as Markdown, for
+//! `docs/explanation/overhead.md`, to
 //! stdout. Nothing here fails because of a time: a number that is not met is a row that says so.
 
 pub(crate) mod bare;

@@ -1,5 +1,6 @@
 //! `cargo xtask simulate`: what the statistics of `tardy::analysis` do with data whose truth is
-//! known. Tables in Markdown, for `docs/statistics.md`, to standard output; the same seed and
+//! known. Tables in Markdown, for `docs/explanation/statistics.md`, to
+//! standard output; the same seed and
 //! number of repeats print the same tables, on any number of threads.
 
 mod coverage;

@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn planted_steps_are_found_near_their_place_and_quiet_stores_stay_quiet() {
-        // The statement of docs/trend.md with few stores; the seeds are fixed.
+        // The statement of docs/how-to/trend.md with few stores; the seeds are fixed.
         let planted = Effort { repeats: 10, threads: 2, seed: 19 };
         let text = super::planted(planted);
         let cells = |line: &str| line.split('|').map(|own| own.trim().to_owned()).collect();
