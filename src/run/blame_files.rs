@@ -15,7 +15,7 @@ use super::{
 pub struct BlameFiles {
     peaks: Appended,
     directory: RunDirectory,
-    /// The log, to ask who looks at the run.
+    /// The log, to ask whether anybody watches the run.
     log: Option<File>,
 }
 

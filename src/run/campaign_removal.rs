@@ -56,7 +56,7 @@ impl RemovableCampaign {
     /// Opens the comparison or plan in `path` and looks at all that is in it; removes nothing yet.
     ///
     /// # Errors
-    /// It is none, or more than that; or nobody may remove it now, or one of its runs.
+    /// It is not one, or contains more; or nobody may remove it now, or one of its runs.
     pub fn check(path: &Path) -> Result<Self, RemoveError> {
         let held = opened(path)?;
         let unread = |error: io::Error| none(path, &error.to_string());

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path};
 use super::{directory::RunDirectory, files, writer::names};
 
 /// Copies all directories and regular files of `from`; links and the like are left out. The record
-/// comes last: who looks meanwhile finds no run, or a whole one.
+/// comes last: a reader finds either no run, or a complete one.
 ///
 /// # Errors
 /// What the disk says, or something has the name of a file already; what was copied is left.

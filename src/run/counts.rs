@@ -28,7 +28,7 @@ pub struct SeriesCounts {
 }
 
 impl SeriesCounts {
-    /// Nothing counted yet, in so many series.
+    /// Nothing counted yet, in `series` series.
     #[must_use]
     pub fn new(series: usize) -> Self {
         Self { series: vec![Vec::new(); series], blocks: 0, most: MOST_BLOCKS, is_full: false }

@@ -197,7 +197,7 @@ impl RunDirectory {
     /// A directory that is there, for what is in it.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not one.
     pub(super) fn around(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { open: Arc::new(openat(CWD, path, flags, Mode::empty())?), made: None })
@@ -206,7 +206,7 @@ impl RunDirectory {
     /// A directory in it that is there.
     ///
     /// # Errors
-    /// It is none or a link, or another user's where root enters it.
+    /// It does not exist or is a link, or belongs to another user and root enters it.
     pub(super) fn entered(&self, name: &OsStr) -> io::Result<Self> {
         let open = openat(&*self.open, name, LISTED | OFlags::NOFOLLOW, Mode::empty())?;
         let Some(uid) = other_owner(&open)? else {

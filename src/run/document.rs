@@ -211,8 +211,8 @@ pub struct RunParameters {
 
 impl RunParameters {
     /// The length of an interval of the log, ns: a thousandth of the run, but at least 100 ms; 1 s
-    /// where the run was to go on until it was ended. Where samples are counted, one is expected
-    /// every `sample_ns`.
+    /// if the run was to continue until it was ended. If samples are counted, one is expected every
+    /// `sample_ns`.
     #[must_use]
     pub fn log_interval_ns(&self, sample_ns: i64) -> i64 {
         let of_samples = |samples: u64| {

@@ -338,7 +338,7 @@ impl From<Run> for RunEntry {
 mod tests {
     use super::*;
 
-    /// A record whose head is followed by so many bytes of something else.
+    /// A record whose head is followed by `before` bytes of something else.
     fn write(directory: &Path, before: usize, version: u32) -> PathBuf {
         let run = directory.join("r");
         std::fs::create_dir_all(&run).unwrap();

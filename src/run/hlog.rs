@@ -228,7 +228,7 @@ fn read_interval(line: &str) -> Result<Option<(IntervalSpan, Histogram<u64>)>, &
     Ok(Some((span, histogram_of(&plain).ok_or(NO_HISTOGRAM)?)))
 }
 
-/// The interval that a line is, with its packed histogram; nothing where the line is none.
+/// The interval on a line, with its packed histogram; `None` for any other line.
 pub(super) fn interval_of(line: &str) -> Result<Option<(IntervalSpan, &str)>, &'static str> {
     for entry in IntervalLogIterator::new(line.as_bytes()) {
         if let LogEntry::Interval(interval) = entry.map_err(|_| "no interval, no comment")? {

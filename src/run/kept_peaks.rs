@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// So many of each series are kept before those that are worse, but of another one.
+/// The number of peaks of each series that are kept before worse ones of another series.
 pub const OF_EACH: usize = 3;
 
 /// Which of these peaks, given as their series with the worst first, are the `most` to keep: at

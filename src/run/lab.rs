@@ -74,7 +74,7 @@ impl LabRecord {
     /// Reads the record in `directory`; none where there is none.
     ///
     /// # Errors
-    /// One that cannot be read, or is no such record.
+    /// The record cannot be read, or is not such a record.
     pub fn open(directory: &Path) -> io::Result<Option<Self>> {
         let path = directory.join(LAB);
         let damaged = |what: String| {

@@ -43,8 +43,8 @@ pub fn watch(log: &File) -> io::Result<()> {
     Ok(fcntl_lock(log, FlockOperation::NonBlockingLockShared)?)
 }
 
-/// Whether another process looks at the run whose `series.hlog` this is. Where there are no locks
-/// nobody is known to.
+/// Whether another process watches the run whose `series.hlog` this is. Without locks this is
+/// unknown, and the answer is no.
 #[must_use]
 pub fn is_watched(log: &File) -> bool {
     // Locks for reading are in the way of one for writing.

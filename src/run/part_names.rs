@@ -1,4 +1,4 @@
-//! Names of parts of a latency that are no task, function or device.
+//! Names of parts of a latency that are not a task, function or device.
 
 /// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
 pub const WAKE_UP_PATH: &str = "wake-up path";

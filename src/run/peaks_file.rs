@@ -19,20 +19,20 @@ use super::{
 };
 use crate::plain::cut;
 
-/// A longer line is no peak.
+/// The longest accepted line, bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 /// More lines than any run leaves.
 const MOST_LINES: u64 = 1_000_000;
-/// Peaks that are held whole have at most so many bytes in the file; beyond, the smallest go.
+/// The largest total of lines of complete peaks, bytes; beyond it, the smallest peaks go.
 const LARGEST_HELD: u64 = 256 << 20;
-/// A larger `blame.json` is none.
+/// The largest accepted `blame.json`, bytes.
 const LARGEST_BLAME: u64 = 64 << 20;
 /// Sixteen of each octave are fewer. Each asks for the part of all latencies that it has.
 const MOST_BUCKETS: usize = 2_048;
 /// More moves of stolen time than any run leaves; each interval of the log asks for those of its
 /// time.
 const MOST_MOVES: usize = 65_536;
-/// So many damaged lines are listed one by one.
+/// The number of damaged lines that are listed one by one.
 const MOST_LISTED: usize = 20;
 
 /// What `peaks.jsonl` holds.

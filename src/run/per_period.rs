@@ -4,7 +4,8 @@ use hdrhistogram::Histogram;
 
 use super::hlog;
 
-/// Up to so many values are written one by one; more take longer than going over all buckets.
+/// The greatest number of values that are written one by one; more take longer than going over all
+/// buckets.
 const FEW_STEPS: u64 = 5_000;
 
 /// The view per scheduled period, derived from the view per wake-up: a latency L at period T counts

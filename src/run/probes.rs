@@ -198,7 +198,7 @@ probes! {
     }
 }
 
-/// The one that is measured where none is named.
+/// The probe that is measured by default.
 pub const DEFAULT_PROBE: &ProbeInfo = &PROBES[0];
 
 impl ProbeInfo {

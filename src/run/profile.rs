@@ -21,7 +21,7 @@ use crate::plain::cut;
 /// The version of `profile.json`.
 pub const PROFILE_VERSION: u32 = 1;
 
-/// A larger file is none.
+/// The largest accepted file, bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// Names of functions, or of where they come from.

@@ -112,7 +112,7 @@ impl Record for Document {
     }
 }
 
-/// The rows of a record with so many series.
+/// The rows of a record with `series` series.
 pub(super) fn rows(series: usize, messages: Option<&MessageRecord>) -> Vec<(usize, &'static str)> {
     let of = |count: fn(&MessageRecord) -> usize| messages.map_or(0, count);
     vec![

@@ -21,7 +21,7 @@ use super::{
 /// More entries than this are not kept: the oldest go.
 pub const MOST_MOMENTS: usize = 1_000_000;
 
-/// A longer line is no entry.
+/// The longest accepted line, bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// Lines in all are no more bytes than this.
@@ -81,7 +81,7 @@ impl Recording {
     /// Reads that of a run; nothing where it has none.
     ///
     /// # Errors
-    /// A file that is none, or damaged; the message says what is wrong with it.
+    /// The file is not a recording, or is damaged; the message says what is wrong with it.
     pub fn read(directory: &Path) -> io::Result<Option<Self>> {
         let file = match files::open(&directory.join(names::RECORDING)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -101,7 +101,7 @@ impl RemovableRun {
     /// Opens the run in `path` and looks at all that is in it; removes nothing yet.
     ///
     /// # Errors
-    /// It is no run, or more than that; or nobody may remove it now.
+    /// It is not a run, or contains more; or nobody may remove it now.
     pub fn check(path: &Path) -> Result<Self, RemoveError> {
         Self::of(path, opened(path)?)
     }

@@ -117,7 +117,7 @@ pub struct SpoolRepair {
 /// Closes what is open of the samples of the run in `path`.
 ///
 /// # Errors
-/// See [`RepairError`]. A run without anything open is no error.
+/// See [`RepairError`]. A run without an open file is not an error.
 pub fn repair(path: &Path) -> Result<RunRepair, RepairError> {
     let refused = |source| RepairError::Refused { path: path.into(), source };
     let directory = opened(path)?;
@@ -248,8 +248,8 @@ impl<'a> Closing<'a> {
         }))
     }
 
-    /// Whether a file of this name holds so many samples already, as one does where its maker was
-    /// killed before it removed the spool. A power cut may have left one that holds nothing.
+    /// Whether a file of this name holds `wanted` samples already: its maker may have been killed
+    /// before it removed the spool. A power cut may have left a file that holds nothing.
     ///
     /// # Errors
     /// It is damaged, and has more than the spool all the same.

@@ -128,7 +128,7 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// So many samples are read of a run whose record counts so many.
+/// The number of samples that are read of a run whose record counts `counted`.
 pub(super) const fn most(counted: u64) -> u64 {
     counted.saturating_add(A_FILE)
 }
@@ -146,7 +146,7 @@ pub struct SampleReader<'a> {
 }
 
 impl<'a> SampleReader<'a> {
-    /// Of a run with these series, whose record counts so many samples.
+    /// A reader for a run with these series, whose record counts `counted` samples.
     #[must_use]
     pub fn new(series: &'a [String], counted: u64) -> Self {
         // From the end, so that of two of one name the first stays.

@@ -46,7 +46,7 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
     while let [first, behind @ ..] = rest {
         let digits = behind.get(..2).filter(|_| *first == b'%');
-        // A sign is no digit, though the parser takes one.
+        // A sign is not a digit, though the parser takes one.
         let digits = digits.filter(|two| two.iter().all(u8::is_ascii_hexdigit));
         let byte = digits.and_then(|two| u8::from_str_radix(str::from_utf8(two).ok()?, 16).ok());
         bytes.push(byte.unwrap_or(*first));

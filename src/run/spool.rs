@@ -11,7 +11,7 @@ use tardy_hot::ring::Sample;
 /// What a spool begins with.
 pub const MAGIC: &[u8; 8] = b"tardysp1";
 
-/// A frame holds at most so many samples, so that a damaged length cannot ask for much memory.
+/// The greatest number of samples in a frame, so that a damaged length cannot ask for much memory.
 pub const SAMPLES_A_FRAME: usize = 1 << 16;
 
 const SAMPLE_BYTES: usize = 16;

@@ -67,14 +67,14 @@ pub fn to_csv<T: Serialize>(rows: &[T], with_header: bool) -> Vec<u8> {
 
 /// A file is refused above this size; a day on 256 CPUs has less than half of it.
 const LARGEST_TRACK: u64 = 32 << 20;
-/// So many rows are read: each takes some ten times its bytes.
+/// The number of rows that are read: each takes some ten times its bytes.
 const MOST_ROWS: usize = 2_000_000;
 
 /// Reads rows back. A last line without its end is what a killed writer leaves, and is skipped:
 /// what is left of its last number would be another number.
 ///
 /// # Errors
-/// No such file, one that is none or too large, or a line that makes no sense (the message names
+/// No such file, one that is invalid or too large, or a line that makes no sense (the message names
 /// it).
 pub fn from_csv<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     let mut text = files::read(path, LARGEST_TRACK)?;

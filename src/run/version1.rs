@@ -33,7 +33,7 @@ impl Document {
 /// A record of version 1.
 ///
 /// # Errors
-/// It is none.
+/// It is not one.
 fn read(mut record: Value) -> Result<Document, serde_json::Error> {
     let probe = record.get_mut("probe").map(Value::take).unwrap_or_default();
     let mut probe: OtherProbe = serde_json::from_value(probe)?;

@@ -126,7 +126,7 @@ impl AttachCaveat {
     }
 }
 
-/// So many are named.
+/// The number of names that are listed.
 const NAMED: usize = 4;
 
 fn never_slept(threads: &[String]) -> String {

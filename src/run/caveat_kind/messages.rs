@@ -69,7 +69,7 @@ pub enum MessageCaveat {
         series: Vec<String>,
         /// The latency of a packet that comes when its receiver sends, ns.
         meets_ns: i64,
-        /// It meets the next one after so much more, ns.
+        /// It meets the next one after this much more time, ns.
         period_ns: i64,
     },
 }

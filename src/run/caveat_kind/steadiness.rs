@@ -15,7 +15,7 @@ pub const LEVEL_CHANGED: &str = "level_changed";
 /// The code of [`SteadinessCaveat::LatePeriodically`].
 pub const LATE_PERIODICALLY: &str = "late_periodically";
 
-/// So many series are named in a text; the values have all.
+/// The number of series that are named in a text; the values have all.
 const NAMED: usize = 3;
 
 /// A caveat about change over time. One variant a code, as in [`super::CaveatKind`].

@@ -55,7 +55,7 @@ pub enum TraceCaveat {
     SymbolsHidden,
     /// Every CPU was sampled.
     Profiled {
-        /// So often a second.
+        /// Samples per second.
         hz: u32,
         /// How many samples were taken, the warm-up included.
         samples: u64,

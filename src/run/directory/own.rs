@@ -55,7 +55,7 @@ impl RunDirectory {
     /// One that the process which started this one has made and holds open, for a run in it.
     ///
     /// # Errors
-    /// It is no empty directory of the caller's own.
+    /// It is not an empty directory that belongs to the caller.
     pub fn handed_over(open: OwnedFd) -> io::Result<Self> {
         // What can be listed, whatever it was opened for.
         let open = openat(&open, ".", LISTED, Mode::empty())?;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// So many seconds are kept.
+/// The number of seconds that are kept.
 pub const SECONDS: usize = 60;
 
 /// Longer intervals are drawn over all seconds that they touch, s; shorter ones over that of their

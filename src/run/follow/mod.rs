@@ -39,7 +39,7 @@ use worst::PeakLog;
 /// Bytes of `loads.csv` that one look reads.
 const MOST_LOADS: usize = 1 << 20;
 
-/// A larger `live.json` is none.
+/// The largest accepted `live.json`, bytes.
 const LARGEST_STATE: u64 = 1 << 20;
 
 /// A run that is followed.
@@ -67,7 +67,7 @@ impl RunFollower {
     /// Begins to follow the run in `directory`, whatever its status.
     ///
     /// # Errors
-    /// It is no run, or its record is damaged.
+    /// It is not a run, or its record is damaged.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let record = record_of(directory);
         let document = read(directory)?;

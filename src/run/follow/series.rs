@@ -26,7 +26,7 @@ use crate::run::{
 /// in a second.
 const MOST_BYTES: usize = 8 << 20;
 
-/// A longer `live.hlog` is none.
+/// The largest accepted `live.hlog`, bytes.
 const LARGEST_LIVE: u64 = 64 << 20;
 
 /// Series that were found while it measured.
@@ -164,7 +164,7 @@ impl SeriesLog {
                     self.damage = Some(format!("{} is damaged: {what}", names::LIVE));
                 }
             }
-            // Where intervals are short there is none.
+            // With short intervals the file does not exist.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => self.damage = Some(format!("{} cannot be read: {error}", names::LIVE)),
         }

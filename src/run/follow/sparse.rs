@@ -8,7 +8,7 @@ use crate::run::hlog::{self, HEADER, IntervalSpan, NO_HISTOGRAM};
 /// Bucket and count, lowest first, each bucket once.
 pub(super) type Buckets = Vec<(usize, u64)>;
 
-/// The interval that a line is, where `wanted` says so of its series; nothing where it is none.
+/// The interval on a line, if `wanted` accepts its series; `None` for any other line.
 ///
 /// # Errors
 /// What is wrong with the line.
@@ -25,7 +25,7 @@ pub(super) fn interval(
 }
 
 /// The counts of an encoded histogram (HdrHistogram, V2). Its payload is a list of numbers in
-/// ZigZag LEB128: a positive one is the next count, a negative one so many counts of zero.
+/// ZigZag LEB128: a positive one is the next count, a negative one a number of zero counts.
 fn buckets(plain: &[u8]) -> Option<Buckets> {
     let word = |at: usize| Some(u64::from_be_bytes(plain.get(at..at + 8)?.try_into().ok()?));
     if (word(16)?, word(24)?) != (1, HIGHEST_NS as u64) {
@@ -65,7 +65,7 @@ fn zigzag(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     Some(((value >> 1) as i64) ^ -((value & 1) as i64))
 }
 
-/// Somebody else's bounds: seldom, so that a whole histogram is no matter.
+/// A histogram with other bounds: rare, so that a complete histogram does not matter.
 fn of_other_bounds(plain: &[u8]) -> Option<Buckets> {
     let counts = hlog::histogram_of(plain)?;
     let bucket = |value: u64| index_of(i64::try_from(value).unwrap_or(i64::MAX).min(HIGHEST_NS));

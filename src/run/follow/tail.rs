@@ -45,7 +45,7 @@ impl Tail {
     /// The next whole lines, of at most `most` bytes together. A last line without its end waits.
     ///
     /// # Errors
-    /// The file cannot be read, or is no regular one; or one line is longer than `most`.
+    /// The file cannot be read, or is not a regular file; or one line is longer than `most`.
     pub(super) fn look(&mut self, most: usize) -> io::Result<Appended> {
         if self.file.is_none() {
             match files::open(&self.path) {

@@ -23,7 +23,7 @@ const DEEPEST: u8 = 16;
 pub(super) struct Compact<'a>(pub(super) &'a [u8]);
 
 impl<'a> Compact<'a> {
-    /// The next so many bytes.
+    /// The next `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;

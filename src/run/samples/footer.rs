@@ -150,7 +150,7 @@ fn column(footer: &mut Compact<'_>) -> Option<Column> {
         }),
         _ => footer.skip(kind),
     })?;
-    // Nothing begins where the file does: some write 0 where there is no dictionary.
+    // Nothing begins where the file does: some write 0 if a column has no dictionary.
     let start = dictionary.filter(|start| *start > 0).or(data);
     Some(Column { codec: codec?, start: start?, length: length? })
 }

@@ -1,5 +1,5 @@
-//! The pages of a column, one after the other: a few bytes may unpack to gigabytes, so they are
-//! unpacked within what so many rows may take.
+//! The pages of a column, one after the other. A few bytes may unpack to gigabytes, so the unpacked
+//! size is limited by the number of rows.
 
 use std::{fs::File, io, os::unix::fs::FileExt as _};
 
@@ -15,7 +15,7 @@ use crate::run::files::unusable;
 /// number, and a name is short.
 const A_ROW: usize = 64;
 
-/// So many more, for a group of few rows: headers, and blocks that are filled up.
+/// Extra bytes for a group of few rows: headers, and blocks that are filled up.
 const BESIDE: usize = 4096;
 
 /// Columns as they are, and packed by zstd, by Parquet's numbers.

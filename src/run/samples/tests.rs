@@ -281,7 +281,7 @@ fn a_long_footer_and_a_long_column_are_refused_by_their_length() {
     assert!(error.contains("takes more than 67112960 bytes"), "{error}");
 }
 
-/// A page of eight-byte numbers that says that it unpacks to so many bytes.
+/// A page of eight-byte numbers that claims to unpack to `unpacked` bytes.
 fn page(encoding: Encoding, values: u32, bytes: Vec<u8>, unpacked: usize) -> Vec<u8> {
     let level = Encoding::RLE;
     let page = Page::DataPage {
