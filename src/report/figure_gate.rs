@@ -56,7 +56,7 @@ pub enum FigureGateError {
          pipe/64KiB>=900MB/s"
     )]
     Form(String),
-    /// A limit that is no amount.
+    /// A limit that is not an amount.
     #[error(
         "\"{gate}\": \"{limit}\" is no limit; write a number with its unit, as 80us, 900MB/s, \
          0.5%, 1000loops/ms, or a count as 0"
@@ -293,7 +293,7 @@ mod tests {
             ("fork<=-1%", "no limit"),
             ("fork=3us", "only a count is exactly that"),
         ] {
-            // Without a unit it is a count, which is refused where the figure is none.
+            // Without a unit it is a count, which is refused unless the metric is a count.
             let error = text.parse::<FigureGate>().map_or_else(
                 |error| error.to_string(),
                 |found| format!("xruns {}", found.decide(&document()).unwrap_err()),

@@ -6,7 +6,7 @@ use crate::{
     units::many,
 };
 
-/// Of so many figures the headline speaks; the table has all.
+/// The number of metrics in the headline; the table has all.
 const IN_HEADLINE: usize = 3;
 
 /// A row per figure; nothing where a run has none.

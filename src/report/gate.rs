@@ -33,7 +33,7 @@ pub struct Gate {
     pub(super) limit: u64,
 }
 
-/// Why an expression is no gate.
+/// The reason why an expression is not a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GateError {
     /// No comparison in it.
@@ -53,7 +53,7 @@ pub enum GateError {
     /// An equality of what is never exact.
     #[error("\"{0}\": a latency is never exactly that; write <= or <")]
     Equal(String),
-    /// A limit that is no time.
+    /// A limit that is not a time.
     #[error("\"{gate}\": {source}")]
     Time {
         /// The gate.
@@ -61,7 +61,7 @@ pub enum GateError {
         /// What is wrong.
         source: UnitError,
     },
-    /// A limit that is no count.
+    /// A limit that is not a count.
     #[error("\"{0}\": missed periods are counted; write missed=0 or missed<=5")]
     Count(String),
     /// A gate of two sides.
@@ -191,7 +191,7 @@ impl Gate {
         }
     }
 
-    /// Why it can never pass with so many samples a series; nothing where it can.
+    /// The reason why it can never pass with `planned` samples a series; `None` if it can.
     #[must_use]
     pub fn doubt(&self, planned: u64) -> Option<String> {
         let fewest = self.fewest_samples();

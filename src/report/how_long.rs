@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::report::fixture;
 
-    /// 100 intervals of 0.1 s with 1,000 latencies, of which so many are 200 us.
+    /// 100 intervals of 0.1 s with 1,000 latencies, `late` of which are 200 us.
     fn run(place: &std::path::Path, late: impl Fn(usize) -> usize) -> Run {
         let block = |number: usize| {
             let late = late(number);

@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// A run on so many CPUs, the later in the list the later to answer.
+    /// A run on `cpus` CPUs, the later in the list the later to answer.
     fn document(cpus: u32) -> Document {
         let series = |cpu: u32| {
             json!({

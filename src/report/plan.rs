@@ -49,7 +49,7 @@ pub fn outlook(record: &PlanRecord) -> String {
     text
 }
 
-/// So many of the next cells fit into this time.
+/// The number of the next cells that fit into this time.
 fn fitting(record: &PlanRecord, mut left_ns: u64) -> usize {
     let pending = record.cells.iter().filter(|cell| cell.status == CellStatus::Pending);
     let fits = |cell: &&PlanCell| {

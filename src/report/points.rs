@@ -14,7 +14,7 @@ use crate::{
 /// Points of all series of a run together: what a browser draws at once, and a page can carry.
 const BUDGET: usize = 24_000;
 
-/// So many are kept whatever the record says of its samples.
+/// The number of points that are kept, whatever the record says of its samples.
 const MOST_POINTS: usize = 20 * BUDGET;
 
 /// Reading more single samples than this takes longer than a reader waits.

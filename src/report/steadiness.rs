@@ -17,7 +17,7 @@ use crate::{
 pub struct SeriesBlocks(Vec<Vec<LoggedInterval>>);
 
 impl SeriesBlocks {
-    /// None yet, of so many series.
+    /// Nothing yet, for `series` series.
     #[must_use]
     pub fn new(series: usize) -> Self {
         Self(vec![Vec::new(); series])

@@ -28,7 +28,7 @@ struct FoundBefore {
 /// Reads what [`FINDINGS`] holds.
 ///
 /// # Errors
-/// Text that is no such file.
+/// Text that is not such a file.
 pub fn findings(text: &str) -> serde_json::Result<Vec<PageFinding>> {
     let mut found: FoundBefore = serde_json::from_str(text)?;
     found.findings.retain(|finding| finding.status != "ok");

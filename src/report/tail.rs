@@ -172,7 +172,7 @@ fn kept_samples(run: &Run) -> Option<Vec<Vec<f64>>> {
     (read.is_ok() && whole == of_record).then_some(samples)
 }
 
-/// Why there is no model, in words.
+/// The reason why there is no model, in words.
 fn words(refusal: &Refusal) -> String {
     let ns = |ns: f64| Nanos(ns as i64);
     match refusal {

@@ -29,7 +29,7 @@ pub(super) type Ends = (Option<Nanos>, Option<Nanos>);
 /// The ends of `FROM..TO`, of which one may be absent; nothing where it is no range at all.
 ///
 /// # Errors
-/// An end is no time.
+/// An end is not a time.
 pub(super) fn ends(text: &str) -> Result<Option<Ends>, String> {
     let end = |text: &str| match text.trim() {
         "" => Ok(None),

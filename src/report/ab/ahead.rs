@@ -16,7 +16,7 @@ use crate::{
 /// Standard deviations of a pair's log ratio, before it is known.
 const ASSUMED: [f64; 2] = [0.1, 0.3];
 
-/// Blocks are planned for so many times the samples that are needed.
+/// The factor by which planned blocks exceed the samples that are needed.
 const ROOM: f64 = 1.3;
 
 /// What is planned, and which differences it can find.

@@ -138,7 +138,7 @@ mod tests {
 
     const SECOND_NS: i64 = 1_000_000_000;
 
-    /// A second of the run: 2,000 wake-ups, of which so many were late.
+    /// A second of the run: 2,000 wake-ups, `late` of which were late.
     fn second(number: u32, late: u64) -> IntervalOf {
         let mut counts = hlog::empty();
         counts.record_n(10_000, 2_000 - late).unwrap();

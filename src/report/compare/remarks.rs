@@ -10,7 +10,7 @@ use crate::{
     units::{Nanos, many},
 };
 
-/// So many series that are left out are named: perf has all tasks of a machine.
+/// The number of omitted series that are named: perf has all tasks of a machine.
 const MOST_NAMES: usize = 20;
 
 /// The remarks, in whole sentences.

@@ -10,7 +10,7 @@ use crate::{
 /// Percentiles that are said where nothing is judged.
 const DESCRIBED: [&str; 3] = ["50", "99", "99.9"];
 
-/// Below this share of the mean of A a difference is none that is looked into.
+/// A difference below this share of the mean of A is not examined.
 const SMALL: f64 = 0.05;
 
 /// What is said of the figures, with their intervals.

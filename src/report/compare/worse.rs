@@ -28,7 +28,7 @@ pub struct WorseGate {
     pub bases: Vec<String>,
 }
 
-/// Why an expression is no gate of a comparison.
+/// The reason why an expression is not a gate of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WorseGateError {
     /// It has another form.
@@ -42,7 +42,7 @@ pub enum WorseGateError {
         "\"{0}\": write a run behind vs, or three with commas between: worse<5%@p99 vs A1,A2,A3"
     )]
     Base(String),
-    /// A share that is none.
+    /// An invalid share.
     #[error("\"{0}\": write a share of more than 0% and at most 1000%, as in worse<5%@p99")]
     Share(String),
     /// A figure that there is not.

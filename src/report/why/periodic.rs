@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// How often a period may be seen where there is none, over all causes of a run together.
+/// The probability of a false period, over all causes of a run together.
 const LEVEL: f64 = 0.01;
 
-/// So many causes are looked at, those with the most peaks.
+/// The number of causes that are examined: those with the most peaks.
 const MOST_CAUSES: usize = 16;
 
 /// A cause that comes at a beat.

@@ -21,7 +21,7 @@ const LITTLE: f64 = 0.5;
 /// A second cause is named where the first has less than this, and the second at least that.
 const NOT_ALL: f64 = 0.6;
 const WORTH: f64 = 0.1;
-/// A cause is one CPU's where that has so much of it.
+/// A cause belongs to one CPU if that CPU has at least this share of it.
 const ONE_CPU: f64 = 0.9;
 /// A beat belongs to a cause if at least this share of its peaks is on it.
 const ON_BEAT: f64 = 0.5;
