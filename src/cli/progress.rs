@@ -119,7 +119,7 @@ impl Default for Heartbeat {
 }
 
 impl Heartbeat {
-    /// Whether a line is due so long after the start: after 10 s, and then each minute.
+    /// Whether a line is due this long after the start: after 10 s, and then each minute.
     pub(super) const fn is_due(&mut self, elapsed_ns: i64) -> bool {
         if elapsed_ns < self.next_ns {
             return false;
@@ -129,7 +129,7 @@ impl Heartbeat {
     }
 }
 
-/// Whether a write that has waited so long is given up.
+/// Whether a write that has waited for this time is given up.
 type GivesUp = fn(Duration) -> bool;
 
 /// A line of standard error that is overwritten once a second. Where nobody reads the terminal, it

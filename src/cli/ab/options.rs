@@ -67,7 +67,7 @@ impl Side {
     }
 }
 
-/// Refuses options of `run` that are none of a block.
+/// Refuses options of `run` that a block does not have.
 fn refuse(flag: &str, matches: &ArgMatches, common: &[String]) -> Result<()> {
     let of_blocks = CommonFlags::augment_args(Command::new("run"));
     let is_of_blocks = |id: &str| of_blocks.get_arguments().any(|arg| arg.get_id().as_str() == id);

@@ -76,8 +76,8 @@ impl LabMeasurement<'_> {
         Ok(record)
     }
 
-    /// The record as known before any of so many cells is measured; written at once, so that a
-    /// killed lab leaves a readable directory.
+    /// The record before any of `undone` cells is measured; written at once, so that a killed lab
+    /// leaves a readable directory.
     fn record(&self, directory: &RunDirectory, undone: usize) -> io::Result<LabRecord> {
         let targets = || self.cell_runner.targets.iter().filter(|target| !target.is_control);
         let names = file_names(targets().map(|target| target.name.as_str()));

@@ -14,7 +14,7 @@ use crate::{
     units::many,
 };
 
-/// So many pages of single runs are written where --pages says nothing.
+/// The number of pages of single runs that are written without --pages.
 const PAGES: u32 = 100;
 
 /// The pages of single runs beside that of their matrix.

@@ -14,7 +14,7 @@ use crate::{
     store::Store,
 };
 
-/// So many samples each series is to have, where that is known beforehand.
+/// The number of samples that each series is to have, if that is known beforehand.
 pub(super) fn planned_samples(plan: &RunPlan) -> Option<u64> {
     match plan.length {
         Length::Samples(samples) => Some(samples),

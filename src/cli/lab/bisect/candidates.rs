@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::lab::kernels::KernelSource;
 
-/// More are no range that somebody has built.
+/// The largest range of candidates: nobody has built more.
 const MOST: usize = 10_000;
 
 /// The kernels of a directory in the order of their names, numbers by their value; a release
