@@ -49,7 +49,7 @@ fn next_write_ns(start_ns: i64, now_ns: i64) -> i64 {
     now_ns + (now_ns - start_ns).clamp(least_ns, most_ns)
 }
 
-/// How long those who look wait for the next sums, of which the last took so long to write.
+/// The time that readers wait for the next sums, of which the last took `took_ns` to write.
 fn rest_ns(took_ns: i64) -> i64 {
     took_ns.saturating_mul(WATCHED_SHARE).clamp(WATCHED_NS, WRITE_NS.1)
 }

@@ -48,7 +48,7 @@ const FOLLOW_NS: i64 = 1_000_000_000;
 /// And the first time so soon: the warm-up knows no medians of stages.
 const FIRST_FOLLOW_NS: i64 = 100_000_000;
 
-/// So many peaks wait for a disk that refuses them; what comes then is in the sums alone.
+/// The number of peaks that wait for a disk that refuses them; later ones are in the sums alone.
 const MOST_WAITING: usize = 1000;
 
 /// What is late until something is known, ns.
@@ -74,7 +74,7 @@ pub(super) struct BlameInputs {
     pub measured_priority: u32,
     /// CPUs that are not measured.
     pub housekeeping: Cpus,
-    /// All that the CPUs did in the last so many ns is kept at the end.
+    /// The time at the end of the run of which all activity of the CPUs is kept, ns.
     pub record_ns: Option<i64>,
 }
 

@@ -14,8 +14,8 @@ pub(super) const TICK_NS: i64 = 5_000_000;
 /// expiry; but for one wake-up it does not stop within, and where there is no time for one at all.
 const PIECE_NS: i64 = 1_000_000;
 
-/// One part in so many of the time is for blaming: below real-time threads, and beside ordinary
-/// ones, which it goes before.
+/// The divisor of the time for blaming: below real-time threads, and beside ordinary ones, before
+/// which it runs.
 const SHARE: i64 = 10;
 const ORDINARY_SHARE: i64 = 20;
 
@@ -36,7 +36,7 @@ pub(super) struct BlameTime {
     cadence: Cadence,
     /// Whether an ordinary task must have its turn: a measured thread, or who carries messages.
     ordinary: bool,
-    /// One part in so many of the time: for all, and for peaks.
+    /// Divisors of the time: for all, and for peaks.
     shares: (i64, i64),
     /// What blaming may still take, ns; less than nothing where it took more.
     allowance_ns: i64,
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((time.effort(), time.may_work()), (Effort::Nothing, false));
     }
 
-    /// What blaming takes of so many ns, where each one that is late takes `one_ns` and all are
+    /// The time that blaming takes of `length_ns`, if each late wake-up takes `one_ns` and all are
     /// peaks that never end.
     fn taken_ns(mut time: BlameTime, one_ns: i64, length_ns: i64) -> i64 {
         let (mut at_ns, mut taken_ns) = (0, 0);

@@ -12,11 +12,11 @@
 
 use crate::probes::ExpiryGrid;
 
-/// At most so long after an expiry, ns: by then the measured thread has run, mostly.
+/// The longest lag after an expiry, ns: by then the measured thread has run, mostly.
 const MOST_LAG_NS: i64 = 100_000;
 
-/// So long before an expiry no helper wakes where the interval is longer; ns. None of them works
-/// as long.
+/// The time before an expiry in which no background thread wakes, if the interval is longer; ns.
+/// None of them works as long.
 const CLEAR_NS: i64 = 10_000_000;
 
 /// On a CPU that is measured a helper rests no longer than this, ns; where the measured thread
@@ -33,7 +33,7 @@ const BREAK_NS: i64 = 200_000;
 pub(super) struct Cadence {
     /// A good moment: a little after an expiry.
     good_ns: i64,
-    /// So long after it.
+    /// The lag after the expiry.
     lag_ns: i64,
     /// Others follow so far apart; 1 where all are good.
     period_ns: i64,
@@ -102,7 +102,7 @@ pub(super) struct Looks {
     cadence: Cadence,
     start_ns: i64,
     step_ns: i64,
-    /// The watchdog rings it once a second, so that it needs no timer of its own.
+    /// The watchdog rings it once a second, so that it needs no timer.
     is_rung: bool,
 }
 

@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// Clocks are read one after the other, and the thread that reads may lose its CPU in between, so
-/// that a little difference is no suspend: to sleep and to wake up takes a machine far longer.
+/// Clocks are read one after the other, and the reading thread may lose its CPU in between. So a
+/// small difference is not a suspend: a machine takes far longer to sleep and to wake up.
 const SUSPEND_NS: i64 = 20_000_000;
 
 /// What is watched, and what has been seen.

@@ -173,7 +173,7 @@ struct Thread {
     late_ns: i64,
     used: HelperUse,
     refused: Option<RefusedWrite>,
-    /// Why this thread is no real-time one, where it was to be.
+    /// The reason why this thread is not a real-time one, if it was to be.
     not_real_time: Option<OsError>,
 }
 

@@ -44,7 +44,7 @@ impl FlightRecorder {
         Ok(Self { tracer, source, wishes, start_ns: now_ns() })
     }
 
-    /// Ends, with what there is of the last so many ns, and how many events and stacks were lost.
+    /// Ends, with the events of the last `last_ns`, and the numbers of lost events and stacks.
     pub(crate) fn finish(mut self, last_ns: i64) -> (Recording, u64) {
         self.tracer.detach();
         let found = recording(&self.source, &self.wishes, self.last(last_ns, now_ns()));

@@ -1,5 +1,5 @@
-//! How much of a CPU a helper thread takes, and how much without a rest: so long an ordinary thread
-//! that is measured on the same CPU may have to wait.
+//! The share of a CPU that a background thread takes, and its longest uninterrupted work: an
+//! ordinary thread that is measured on the same CPU may have to wait that long.
 
 use std::time::Duration;
 

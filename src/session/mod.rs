@@ -253,7 +253,7 @@ impl Session {
         let counted = counts.end(now_ns());
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
         let is_awaited = ended_by.is_some();
-        // Where there is no other end, this is the one that was asked for.
+        // Without another end, this is the one that was asked for.
         self.evidence.ended_by = ended_by.filter(|_| self.plan.length != Length::Unlimited);
         let is_hurried = &mut || !is_awaited && quit().is_some();
         let ending = Ending { is_awaited, is_hurried };

@@ -14,9 +14,9 @@ use crate::{
 /// How long a run is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// So many ns.
+    /// A time in ns.
     Time(i64),
-    /// So many samples per series.
+    /// A number of samples per series.
     Samples(u64),
     /// Until somebody ends it.
     Unlimited,

@@ -17,7 +17,7 @@ pub(super) fn tail(series: &Series, most: u64) -> Option<i64> {
     [999, 990, 900].into_iter().find(fits).map(|per_mille| quantile(series, per_mille))
 }
 
-/// The value that so many in a thousand of a series' samples reach, ns; 0 without samples. Read
+/// The value that `per_mille` in a thousand of a series' samples reach, ns; 0 without samples. Read
 /// while the series is written, so it may be a sample off.
 pub(super) fn quantile(series: &Series, per_mille: u64) -> i64 {
     let totals = series.tally.totals();

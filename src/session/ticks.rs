@@ -36,8 +36,8 @@ pub(super) fn pauses(
     }
 }
 
-/// The length of an interval that begins so long after the start: as planned, and a thousandth of
-/// the run so far where that was to be shorter, or to have no end.
+/// The length of an interval that begins `elapsed_ns` after the start: as planned, and a thousandth
+/// of the run so far if that was to be shorter, or to have no end.
 pub(super) const fn interval_ns(planned_ns: i64, elapsed_ns: i64) -> i64 {
     let grown_ns = elapsed_ns / 1000;
     if grown_ns > planned_ns { grown_ns } else { planned_ns }

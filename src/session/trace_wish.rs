@@ -14,11 +14,11 @@ pub(crate) struct TraceWish {
     pub by: Option<TraceBy>,
     /// When the kernel's stack is walked.
     pub stacks: Stacks,
-    /// So many of the worst wake-ups are kept whole.
+    /// The number of worst wake-ups that are kept complete.
     pub keep: usize,
     /// Instead all later than this, ns.
     pub peak_over_ns: Option<i64>,
-    /// All that the CPUs did in the last so many ns is kept.
+    /// The time at the end of the run of which all activity of the CPUs is kept, ns.
     pub record_ns: Option<i64>,
     /// What it costs is measured before the run.
     pub calibrate: bool,

@@ -1,4 +1,4 @@
-//! Who traces: the BPF programs, or the kernel's own tracer.
+//! The tracing backend: the BPF programs, or the kernel's own tracer.
 
 use std::collections::HashSet;
 

@@ -48,7 +48,7 @@ const TICK_NS: i64 = 1_000_371_700;
 pub(super) struct WakeTimes {
     /// What it keeps to.
     pub cadence: Cadence,
-    /// Wakes the conducting thread, which has no timer of its own and answers with a sign of life.
+    /// Wakes the conducting thread, which has no timer and answers with a sign of life.
     pub bell: Bell,
 }
 
@@ -147,8 +147,8 @@ impl Usage {
         Self { looked_ns: now_ns, used }
     }
 
-    /// Whether they used half of the time of one CPU since the last look, who have `used` so much
-    /// by now.
+    /// Whether they used half of the time of one CPU since the last look; `used` is their total by
+    /// now.
     fn is_half_a_cpu(&mut self, now_ns: i64, used: Duration) -> bool {
         let passed = Duration::from_nanos((now_ns - self.looked_ns).max(0).unsigned_abs());
         // One that ended meanwhile takes what it used away with it.
@@ -162,8 +162,8 @@ impl Usage {
 mod tests {
     use super::*;
 
-    /// What becomes of threads that use so much of each second, and after which look, where
-    /// somebody gives so many signs of life before each.
+    /// The fate of threads that use `used_ms` of each second, and the look after which it comes, if
+    /// somebody gives `signs` signs of life before each.
     fn ended_after(used_ms: u64, signs: u32) -> Option<(u32, WatchdogEnd)> {
         let stop = Arc::new(Stop::new());
         let silence = Silence::new(&stop, Vec::new());

@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// Helpers that take more than one part in so many of the measured CPUs change what is measured.
+/// Background threads that take more than this share (1 in `BUSY_SHARE`) of the measured CPUs
+/// change the measurement.
 const BUSY_SHARE: u64 = 20;
 
 /// A tail of which helpers are such a part is not the one that the machine has without them.

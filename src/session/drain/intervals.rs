@@ -12,7 +12,7 @@ use crate::{
 type PutIntervals =
     fn(&mut RunWriter, &mut dyn Iterator<Item = IntervalOf>, &mut dyn FnMut()) -> io::Result<()>;
 
-/// One series that is found takes about so long to write.
+/// The approximate time to write one series that is found.
 const EACH_NS: i64 = 2_000_000;
 
 impl Thread {
