@@ -57,7 +57,7 @@ pub fn hand_over(command: &mut Command, descriptors: Vec<OwnedFd>) {
 /// Takes a descriptor that the parent has left open for this process. Each number only once.
 ///
 /// # Errors
-/// `EBADF` where none is open under this number; `EINVAL` for standard input, output and error.
+/// `EBADF` if nothing is open under this number; `EINVAL` for standard input, output and error.
 pub fn take_over(number: RawFd) -> io::Result<OwnedFd> {
     if number <= libc::STDERR_FILENO {
         return Err(Errno::INVAL.into());
@@ -79,8 +79,8 @@ pub fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
     descriptors.iter().map(AsRawFd::as_raw_fd).collect()
 }
 
-/// Starts a program that is no orphan, however long it lives; to be [`forget`]-ed when it has been
-/// waited for.
+/// Starts a program that never becomes an orphan, however long it lives; call [`forget`] when it
+/// has been waited for.
 ///
 /// # Errors
 /// It cannot be started.

@@ -50,7 +50,7 @@ impl Cpus {
     /// Makes these the CPUs of the calling thread, and reads back the result.
     ///
     /// # Errors
-    /// `EINVAL` where none of them is online or allowed.
+    /// `EINVAL` if no CPU of the set is online or allowed.
     pub fn pin_this_thread(&self) -> io::Result<Self> {
         let mut set = CpuSet::new();
         for cpu in &self.0 {
@@ -71,7 +71,7 @@ impl Cpus {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

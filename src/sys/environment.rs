@@ -13,7 +13,7 @@ pub fn distrust() {
     let is_own = |name: &OsString| name.as_encoded_bytes().starts_with(b"TARDY_");
     let names: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).filter(is_own).collect();
     for name in names {
-        // SAFETY: there is no other thread yet that could read the environment meanwhile.
+        // SAFETY: no other thread exists yet that could read the environment meanwhile.
         unsafe { std::env::remove_var(name) };
     }
 }

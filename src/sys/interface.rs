@@ -22,7 +22,8 @@ impl Interface {
     /// Looks it up in this network namespace.
     ///
     /// # Errors
-    /// `ENODEV` where there is none; `EINVAL` for a name longer than 15 bytes or with a 0 in it.
+    /// `ENODEV` without such an interface; `EINVAL` for a name longer than 15 bytes or with a 0 in
+    /// it.
     pub fn find(name: &str) -> io::Result<Self> {
         let socket = open(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         let mut request = request(name)?;

@@ -82,7 +82,7 @@ fn open(root: &Root, path: &str, of: KernelFs, flags: OFlags) -> io::Result<Owne
 /// The text of a setting without the white space at its end.
 ///
 /// # Errors
-/// It is no file of this kernel file system that can be read, or there are links on its way.
+/// It is not a readable file of this kernel file system, or its path contains links.
 pub fn read(root: &Root, path: &str, of: KernelFs) -> io::Result<String> {
     text(open(root, path, of, OFlags::RDONLY)?)
 }
@@ -110,7 +110,7 @@ impl CgroupDirectory {
     /// Opens it.
     ///
     /// # Errors
-    /// It is no directory of a cgroup hierarchy, or there are links on its way.
+    /// It is not a directory of a cgroup hierarchy, or its path contains links.
     pub fn open(root: &Root, path: &str) -> io::Result<Self> {
         open(root, path, KernelFs::Cgroup, WITHIN).map(Self)
     }
@@ -134,7 +134,7 @@ impl CgroupDirectory {
     /// Removes the cgroup of this name in it.
     ///
     /// # Errors
-    /// What the kernel says: it has tasks, or cgroups of its own.
+    /// The kernel's error: it has tasks, or child cgroups.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }

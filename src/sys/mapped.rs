@@ -30,7 +30,7 @@ unsafe impl Send for MappedWords {}
 unsafe impl Sync for MappedWords {}
 
 impl MappedWords {
-    /// Maps so many words of 8 bytes (at least one) for reading and writing: of a map of the
+    /// Maps `words` words of 8 bytes (at least one) for reading and writing: of a map of the
     /// kernel, whose size is fixed, or of [`sealed_memory`]. What is gone from a file is gone from
     /// its mapping too, and to touch it there is death by SIGBUS.
     ///
@@ -52,13 +52,13 @@ impl MappedWords {
     /// The memory.
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping holds so many words, page-aligned, of which every value is one of an
+        // SAFETY: the mapping holds `words` words, page-aligned, of which every value is one of an
         // atomic; it lives until `self` is dropped and is never borrowed exclusively.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }
 
-/// Memory of so many zero bytes that processes can share, and none of them can shrink.
+/// Memory of `bytes` zero bytes that processes can share, and none of them can shrink.
 ///
 /// # Errors
 /// What the kernel says.
@@ -71,7 +71,7 @@ pub fn sealed_memory(name: &CStr, bytes: u64) -> io::Result<OwnedFd> {
 
 fn refuse_shrinking(descriptor: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let about = fstat(descriptor)?;
-    // Maps of the kernel are no files: they are as large as they were made.
+    // Maps of the kernel are not files: they are as large as they were made.
     if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
         return Ok(());
     }

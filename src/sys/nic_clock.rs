@@ -15,7 +15,7 @@ pub struct Compared {
     pub nic_ns: i64,
     /// What `CLOCK_REALTIME` showed then, ns.
     pub realtime_ns: i64,
-    /// The truth lies within so much of it, ns: half the time that the comparison took.
+    /// The largest error of the comparison, ns: half the time that it took.
     pub uncertainty_ns: i64,
 }
 

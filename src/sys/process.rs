@@ -19,7 +19,7 @@ pub use rustix::process::Pid;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Gives the calling thread a table of descriptors of its own, a copy of that of its process. While
+/// Gives the calling thread its own table of descriptors, a copy of that of its process. While
 /// threads share one, the kernel counts each use of a descriptor (`__fdget`, `fs/file.c`), which
 /// makes a short call a fifth slower. What other threads open or close later is not seen here.
 ///
@@ -107,7 +107,7 @@ pub enum Reaped {
     },
     /// There are children, and all of them are alive.
     AllAlive,
-    /// There is no child.
+    /// The process is not a child.
     NoChild,
 }
 

@@ -1,5 +1,5 @@
-//! CPU quotas of control groups (`cpu.max`, `cpu.cfs_quota_us`): whoever is in a group that has
-//! used its own up does not run until the next period, but for real-time threads.
+//! CPU quotas of control groups (`cpu.max`, `cpu.cfs_quota_us`): tasks in a group that has used its
+//! quota up do not run until the next period, except real-time threads.
 
 use std::{
     fs,
@@ -120,8 +120,8 @@ fn cpu_group(line: &str) -> Option<(Version, &Path)> {
     Some((version, Path::new(group.strip_prefix('/')?)))
 }
 
-/// Whether what counts in a group's directory can be read, or is not there because nothing counts;
-/// `None` if there is no such group.
+/// Whether the counters in a group's directory can be read, or are missing because nothing counts;
+/// `None` without such a group.
 fn is_seen(group: &Path) -> Option<bool> {
     match fs::read(group.join(COUNTS)) {
         Ok(_) => Some(true),

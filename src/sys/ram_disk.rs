@@ -24,7 +24,8 @@ const GET_FREE: libc::c_ulong = 0x4C82;
 const CONFIGURE: libc::c_ulong = 0x4C0A;
 const AUTOCLEAR: u32 = 4;
 
-/// Between asking for a free device and taking it, others may take it first, so many times.
+/// The number of attempts: between asking for a free device and taking it, others may take it
+/// first.
 const ATTEMPTS: usize = 20;
 
 /// `struct loop_info64`.

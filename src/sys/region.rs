@@ -17,8 +17,8 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Maps so many bytes (at least one) and touches none of them. With `small_pages` the kernel
-    /// is asked not to put huge pages there.
+    /// Maps `bytes` bytes (at least one) and touches none of them. With `small_pages` the kernel is
+    /// asked not to put huge pages there.
     ///
     /// # Errors
     /// `OutOfMemory` and what else mmap says.
@@ -41,7 +41,7 @@ impl Region {
 
     /// The memory.
     pub fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping holds so many readable, writable bytes, zeroed at first; it lives
+        // SAFETY: the mapping holds `bytes` readable, writable bytes, zeroed at first; it lives
         // until `self` is dropped and is borrowed exclusively with it.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }

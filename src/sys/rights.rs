@@ -75,7 +75,7 @@ fn is_namespace() -> bool {
     !words.is_empty() && words != ["0", "0", "4294967295"]
 }
 
-/// Groups first: afterwards there is no right to it.
+/// Groups first: afterwards the privilege is gone.
 fn become_nobody() -> io::Result<()> {
     // SAFETY: a list of no groups; nothing is read.
     checked(unsafe { libc::setgroups(0, core::ptr::null()) })?;

@@ -18,7 +18,7 @@ pub enum Policy {
     Fifo,
     /// `SCHED_RR`: as `fifo`, in turns among equals.
     Rr,
-    /// `SCHED_DEADLINE`: so much time in each period, before everything else.
+    /// `SCHED_DEADLINE`: a budget of time in each period, before everything else.
     Deadline(Budget),
 }
 
@@ -149,7 +149,8 @@ pub fn budget_of(tid: i32) -> Option<Budget> {
 }
 
 /// Makes thread `tid` of this process an ordinary one. The flag by which its children do not
-/// inherit its policy stays: who has no right to real-time policy may not take it away.
+/// inherit its policy stays: a thread without the privilege for real-time policy may not take it
+/// away.
 ///
 /// # Errors
 /// What the kernel says; `ESRCH` where it is gone.
@@ -329,8 +330,8 @@ pub fn raise_nice() -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None, -20)?)
 }
 
-/// Takes that back: the calling thread has the nice value 0, which is refused to nobody who has
-/// had a lower one.
+/// Takes that back: the calling thread gets the nice value 0, which every thread with a lower one
+/// may set.
 pub fn level_nice() {
     let _ = rustix::process::setpriority_process(None, 0);
 }

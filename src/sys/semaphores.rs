@@ -41,7 +41,7 @@ pub fn private(count: i32) -> io::Result<Private> {
 /// Moves the calling thread alone into a namespace of [`private`].
 ///
 /// # Errors
-/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` where it is no such namespace.
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` if it is not such a namespace.
 pub fn enter(namespace: &OwnedFd) -> io::Result<()> {
     let kind = Some(LinkNameSpaceType::InterProcessCommunication);
     Ok(move_into_link_name_space(namespace.as_fd(), kind)?)

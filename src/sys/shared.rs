@@ -1,5 +1,5 @@
-//! Memory that a process shares with its later forks: counters, each on a cache line of its own.
-//! Knows nothing about what is counted. Changes nothing but the caller's own address space.
+//! Memory that a process shares with its later forks: counters, each on its own cache line. Knows
+//! nothing about what is counted. Changes nothing but the caller's own address space.
 
 use std::io;
 use std::ptr::{self, NonNull};

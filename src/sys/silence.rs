@@ -20,7 +20,7 @@ use tardy_hot::stop::Stop;
 
 use super::{sched, usage::thread_cpu_time};
 
-/// So many looks without a sign of life are too many.
+/// The number of looks without a sign of life that are too many.
 const PATIENCE: u32 = 3;
 
 /// CPU time without a sleep before the first signal; the kernel adds a second after each.

@@ -34,7 +34,7 @@ impl OwnTasks {
     /// Opens their directory.
     ///
     /// # Errors
-    /// There is no `/proc`, or no descriptor left.
+    /// `/proc` is missing, or no descriptor is left.
     pub fn open() -> io::Result<Self> {
         Ok(Self(Dir::new(fs::File::open("/proc/self/task")?)?))
     }

@@ -26,8 +26,8 @@ pub fn count_drops(socket: impl AsFd) -> io::Result<()> {
     set(socket, libc::SO_RXQ_OVFL, 1)
 }
 
-/// Has reads of the socket ask its device for packets for so many us before they sleep. Where the
-/// kernel knows how, interrupts of the device are put off meanwhile.
+/// Has reads of the socket ask its device for packets for `us` before they sleep. If the kernel
+/// knows how, interrupts of the device are put off meanwhile.
 ///
 /// # Errors
 /// `EPERM` without `CAP_NET_ADMIN`.

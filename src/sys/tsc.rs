@@ -3,7 +3,7 @@
 /// How long it is watched, ns: an error of a microsecond at either end is one in 20,000.
 #[cfg(target_arch = "x86_64")]
 const WATCHED_NS: i64 = 20_000_000;
-/// Of so many readings of counter and clock the one counts that took least.
+/// The number of readings of counter and clock, of which the fastest counts.
 #[cfg(target_arch = "x86_64")]
 const READINGS: usize = 16;
 

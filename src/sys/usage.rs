@@ -6,8 +6,8 @@ use std::time::Duration;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::Pid;
 
-/// CPU time of `pid`, all its threads, and the children that it has waited for; `None` if there is
-/// no such process. The children's is whole clock ticks, some 10 ms.
+/// CPU time of `pid`, all its threads, and the children that it has waited for; `None` without such
+/// a process. The children's is whole clock ticks, some 10 ms.
 #[must_use]
 pub fn cpu_time(pid: Pid) -> Option<Duration> {
     Some(own_cpu_time(pid)? + children_cpu_time(pid).unwrap_or_default())
@@ -20,7 +20,7 @@ fn own_cpu_time(pid: Pid) -> Option<Duration> {
     if failed == 0 { time_of(clock) } else { None }
 }
 
-/// CPU time of thread `tid` of this process; `None` if there is none.
+/// CPU time of thread `tid` of this process; `None` without such a thread.
 #[must_use]
 pub fn thread_cpu_time(tid: i32) -> Option<Duration> {
     // The kernel's number of a thread's clock: CPUCLOCK_SCHED and CPUCLOCK_PERTHREAD_MASK of

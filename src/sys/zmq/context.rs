@@ -15,7 +15,8 @@ const MAX_SOCKETS: c_int = 2;
 const THREAD_PRIORITY: c_int = 3;
 const THREAD_POLICY: c_int = 4;
 
-/// At most so many sockets, those of monitors included; each costs memory when the first is made.
+/// The greatest number of sockets, those of monitors included; each costs memory when the first is
+/// made.
 const SOCKETS: c_int = 16;
 
 /// A context; ended when the last socket of it is dropped.

@@ -36,8 +36,8 @@ impl Published {
     }
 }
 
-/// Waits until so many have subscribed to what `publisher`, of the kind XPUB, sends: before that
-/// packets would be dropped.
+/// Waits until `subscribers` have subscribed to what `publisher`, of the kind XPUB, sends: before
+/// that packets would be dropped.
 ///
 /// # Errors
 /// They did not come in time.

@@ -63,13 +63,13 @@ pub enum Number {
     SendHigh = 23,
     /// Messages that may wait unread.
     ReceiveHigh = 24,
-    /// A receive gives up after so many ms; -1 for never.
+    /// The time after which a receive gives up, ms; -1 for never.
     ReceiveMs = 27,
     /// 1: messages go only to those whose connection stands.
     Immediate = 39,
     /// 1: addresses may be of IPv6.
     Ipv6 = 42,
-    /// A connection that has not said what it is after so many ms is closed.
+    /// The time after which a connection without a handshake is closed, ms.
     HandshakeMs = 66,
 }
 
@@ -115,7 +115,7 @@ impl ZmqSocket {
         self.set_bytes(option as c_int, &value.to_ne_bytes())
     }
 
-    /// Closes connections that send a part of more than so many bytes.
+    /// Closes connections that send a part of more than `bytes` bytes.
     ///
     /// # Errors
     /// What the library says; nothing is known to happen.
@@ -168,7 +168,7 @@ impl ZmqSocket {
     /// Connects to `endpoint`, now or as soon as a peer listens there.
     ///
     /// # Errors
-    /// `EINVAL` for what is no endpoint.
+    /// `EINVAL` for an invalid endpoint.
     pub fn connect(&self, endpoint: &str) -> Result<(), ZmqError> {
         self.at(self.context.library.api.zmq_connect, "connect to", endpoint)
     }
@@ -239,7 +239,7 @@ impl ZmqSocket {
     /// lost then. Without waiting where `waits` is not set.
     ///
     /// # Errors
-    /// The `errno` of the library: `EAGAIN` where there is none yet, or in time; `EINTR`.
+    /// The `errno` of the library: `EAGAIN` if no message has come yet, or in time; `EINTR`.
     pub fn receive(&self, into: &mut [u8], waits: bool) -> io::Result<usize> {
         let flags = if waits { 0 } else { NO_WAIT };
         let receive = self.context.library.api.zmq_recv;
@@ -304,7 +304,7 @@ impl ZmqSocket {
     /// [`ZmqSocketKind::Rep`] answers.
     ///
     /// # Errors
-    /// There is no memory for a message.
+    /// No memory for a message is left.
     pub fn into_port<const REQUEST: bool>(
         self,
         size: usize,

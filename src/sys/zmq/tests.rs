@@ -20,7 +20,7 @@ use crate::sys::{
     sched::{self, Policy, Scheduling},
 };
 
-/// Whether there is a library; says so if there is none.
+/// Whether the library is installed; prints a line if not.
 fn is_there() -> bool {
     let found = Library::get();
     if let Err(error) = &found {
