@@ -146,7 +146,7 @@ impl Cursor<'_> {
         self.take(8)
     }
 
-    /// A count of so many bytes.
+    /// A count of this number of bytes.
     fn word(&mut self, bytes: usize) -> Option<i64> {
         if ![2, 4, 8].contains(&bytes) {
             return None;

@@ -29,7 +29,7 @@ const SINCE_EPOCH_S: f64 = 3.2e8;
 /// The series of lines without a tag.
 const UNTAGGED: &str = "all";
 
-/// Of what is no base64, no zlib, or shorter than it says.
+/// For text that is not base64 or zlib, or is shorter than it says.
 const DAMAGED: &str = "its histogram is damaged or was cut";
 
 /// Of a last line without its end.

@@ -100,7 +100,8 @@ impl Found {
                 self.woken.entry(tid).or_insert(t_ns);
             }
             TaskEvent::Switch { from, to: (comm, tid) } => {
-                // A wake-up of a task that runs, or that only goes to sleep, is none of a sleeper.
+                // A wake-up of a task that runs, or that only goes to sleep, does not belong to a
+                // sleeper.
                 self.woken.remove(&from);
                 if tid == 0 {
                     return Ok(());
