@@ -20,13 +20,14 @@ use super::{
     way::{Earlier, MessageWay, Route},
 };
 
-/// Events are asked for from so long before the expiry: what goes before it is part of the story.
+/// Events are fetched from this long before the expiry: earlier events are part of the story.
 const BEFORE_NS: i64 = 60_000;
 
-/// From so long before where the thread was not seen to leave its CPU.
+/// Events are fetched from this long before if the thread was not seen to leave its CPU.
 const WAITED_NS: i64 = 10_000_000;
 
-/// And so long after the wake-up: time that the hypervisor took is noticed at the next event.
+/// Events are fetched until this long after the wake-up: time that the hypervisor took is noticed
+/// at the next event.
 const AFTER_NS: i64 = 200_000;
 
 /// A thread that was woken before a message is followed from there, where that is no longer before.

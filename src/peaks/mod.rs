@@ -91,7 +91,7 @@ pub(crate) struct MeasuredThread {
 /// What was asked for, and what the machine is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BlameOptions {
-    /// So many of the worst peaks are kept whole.
+    /// The number of worst peaks that are kept complete.
     pub keep: usize,
     /// Instead all over this, ns.
     pub peak_over_ns: Option<i64>,

@@ -10,7 +10,8 @@ use crate::run::kept_peaks::OF_EACH;
 /// So many times the peaks that were asked for are admitted; after that only a new worst one is.
 const MOST_TIMES: usize = 50;
 
-/// So many of one series are admitted as the worst of it; after that only a new worst one is.
+/// The number of peaks of one series that are admitted as its worst; after that only a new worst
+/// one is.
 const MOST_OF_EACH: usize = 20;
 
 /// Series that have peaks of their own: as many names as threads can have.

@@ -24,7 +24,7 @@ use crate::{
     run::{functions::Worth, peaks::Cause},
 };
 
-/// A switch and what leads to it take so long anyway.
+/// The usual time of a switch and its preparation.
 const SWITCH_NS: i64 = 2_000;
 
 /// Of a gap with an event of the kernel, so much is the way into the kernel and back, each time

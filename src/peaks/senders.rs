@@ -13,7 +13,7 @@ use crate::kernel::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, RESCHEDULE};
 /// The number of a task, and its name where that is known.
 type Sender = (u32, Option<[u8; 16]>);
 
-/// One that was sent so long ago has come already, however long interrupts were off.
+/// An interrupt that was sent longer ago has already arrived, however long interrupts were off.
 const MOST_NS: i64 = 1_000_000;
 
 /// Who sent the interrupt `vector` that has `cpu` at `at_ns`; `None` if it is none of those that

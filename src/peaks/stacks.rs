@@ -10,7 +10,7 @@ use crate::{
     run::functions::{self, Worth, bare, interrupted, is_interrupt_entry},
 };
 
-/// A stack is recorded so much after what it is about, at most.
+/// The longest time between a stack and the event that it belongs to.
 const SOON_NS: i64 = 100_000;
 
 /// What a stack shows.

@@ -226,7 +226,7 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
                 } else {
                     was_woken = true;
                 }
-                // Who is woken has slept: it had the CPU in between, and that was not seen.
+                // A task that is woken has slept: it had the CPU in between, and that was not seen.
                 awake = awake.filter(|known| came_back || known.out != Some(OffCpu::Preempted));
             }
             EventKind::LockBegin { .. } if is_mine => locks += 1,
@@ -259,7 +259,7 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
             };
             awake = on(Some(out), woken_ns);
         } else if left && is_before {
-            // Who waits for a lock does not sleep until its timer comes.
+            // A task that waits for a lock does not sleep until its timer comes.
             awake = match out(event.flags) {
                 OffCpu::Asleep if locks == 0 && !waits(event.at_ns) => None,
                 why => on(Some(why), None),

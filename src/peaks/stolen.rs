@@ -13,7 +13,7 @@ const SLOT_NS: i64 = 100_000_000;
 /// A slot is not longer than this, ns: a day, more than which hardly a run lasts.
 const LONGEST_SLOT_NS: i64 = 86_400_000_000_000;
 
-/// So many moves are kept; with more, slots grow. About 600 KB of `blame.json`.
+/// The number of moves that are kept; with more, slots grow. About 600 KB of `blame.json`.
 const MOST_MOVES: usize = 16_384;
 
 /// Series, slot, and the lowest values of both buckets.

@@ -7,10 +7,10 @@ use crate::run::{
     peaks::{Basis, Blame, Cause, CauseOf, LatencyBucket, Part},
 };
 
-/// So many causes are named apart by name; later names go to `(others)`.
+/// The number of causes with a separate name; later names go to `(others)`.
 const MOST_CAUSES: usize = 1024;
 
-/// Where names go for which there is no room.
+/// The name that stands for all names beyond the limit.
 const OTHERS: &str = "(others)";
 
 /// Number of buckets per octave of latency.

@@ -21,7 +21,7 @@ use crate::{
 /// Entries of one timeline.
 const MOST: usize = 300;
 
-/// A timeline begins so much before the expiry, at most.
+/// A timeline begins at most this long before the expiry.
 const BEFORE_NS: i64 = 50_000;
 
 /// How much an entry matters when there are too many: points of the measured thread, then spans by

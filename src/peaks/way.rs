@@ -58,7 +58,7 @@ pub(crate) struct Route {
 pub(crate) struct Earlier {
     /// Not after this.
     pub until_ns: i64,
-    /// So much of it at the most, ns: each takes no longer than usual.
+    /// The longest time of it, ns: each takes no longer than usual.
     pub most_ns: u64,
 }
 

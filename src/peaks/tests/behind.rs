@@ -83,7 +83,7 @@ fn wishes(keep: usize) -> BlameOptions {
     BlameOptions { keep, ..BlameOptions::default() }
 }
 
-/// `All` so many times, then peaks alone.
+/// `All` `left` times, then peaks alone.
 fn effort(mut left: u64) -> impl FnMut() -> Effort {
     move || {
         let effort = if left > 0 { Effort::All } else { Effort::Peaks };
