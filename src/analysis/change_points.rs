@@ -178,7 +178,7 @@ fn windows(count: usize) -> impl Iterator<Item = (usize, usize)> {
     all.into_iter().filter(|(from, to)| to - from >= FEWEST_VALUES)
 }
 
-/// The probability of such a step in any look so far at so many values that stay the same.
+/// The probability of such a step in any look so far at `count` values that stay the same.
 fn chance(z: f64, count: usize) -> f64 {
     (NIGHTLY * windows(count).count() as f64 * probability(z)).min(1.0)
 }

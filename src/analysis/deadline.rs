@@ -37,7 +37,7 @@ pub struct Misses {
     windows: Vec<Window>,
 }
 
-/// The most misses in any window of so many periods in a row.
+/// The most misses in any window of a fixed number of consecutive periods.
 #[derive(Debug, Clone)]
 struct Window {
     length: usize,
@@ -101,13 +101,13 @@ impl Misses {
         self.missed
     }
 
-    /// The longest burst: so many in a row.
+    /// The longest burst: the number of consecutive misses.
     #[must_use]
     pub const fn longest_burst(&self) -> u64 {
         self.longest
     }
 
-    /// Pairs of a window's length and the most misses in one of so many periods.
+    /// Pairs of a window's length in periods and the most misses in one window.
     pub fn windows(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.windows.iter().map(|window| (window.length, window.most))
     }

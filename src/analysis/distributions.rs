@@ -31,7 +31,7 @@ pub fn normal_upper(tail: f64) -> f64 {
     -Normal::standard().inverse_cdf(tail)
 }
 
-/// P(T > t) of Student's t with so many degrees of freedom, at least 1.
+/// P(T > t) of Student's t with `freedom` degrees of freedom, at least 1.
 #[must_use]
 pub fn t_tail(t: f64, freedom: f64) -> f64 {
     if freedom >= FREEDOM_OF_NORMAL || t.is_infinite() {
@@ -40,7 +40,7 @@ pub fn t_tail(t: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |student| student.sf(t))
 }
 
-/// The t with P(T > t) = `tail`, of Student's t with so many degrees of freedom: 2.571 for 0.025
+/// The t with P(T > t) = `tail`, of Student's t with `freedom` degrees of freedom: 2.571 for 0.025
 /// and 5. For tails up to 0.5; NaN otherwise.
 #[must_use]
 pub fn t_upper(tail: f64, freedom: f64) -> f64 {
@@ -63,7 +63,7 @@ pub fn t_upper(tail: f64, freedom: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The standard normal value that is as unlikely as `t` with so many degrees of freedom.
+/// The standard normal value that is as unlikely as `t` with `freedom` degrees of freedom.
 #[must_use]
 pub fn normal_of_t(t: f64, freedom: f64) -> f64 {
     normal_upper(t_tail(t.abs(), freedom)).copysign(t)

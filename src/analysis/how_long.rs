@@ -62,7 +62,7 @@ pub fn needed(allowed: f64, blocks: &[BlockCount], at_percentile: Option<f64>) -
     Needed::Samples { samples: least.max(decided) * effect, is_least: at_limit.is_none() }
 }
 
-/// The lower end of the 95 % interval of a share of so many samples (Wilson, Journal of the
+/// The lower end of the 95 % interval of a share of `samples` samples (Wilson, Journal of the
 /// American Statistical Association 22, 1927, p. 209).
 fn lower_end(share: f64, samples: f64) -> f64 {
     let z = normal_upper(TAIL);

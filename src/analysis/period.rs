@@ -18,11 +18,11 @@ const MOST_EVENTS: usize = 4_000;
 /// Differences to so many following events give candidates, divided by so many numbers.
 const NEIGHBOURS: usize = 4;
 const DIVISORS: u32 = 8;
-/// So many candidates are looked at closely.
+/// The number of candidates that are examined closely.
 const CLOSE: usize = 16;
 /// Samples that are taken at a grid have no phases below so many steps of it.
 const STEPS: i64 = 4;
-/// An event is on the beat within so much of a period.
+/// An event matches the period if it is within this share of a period.
 const NEAR: f64 = 0.1;
 /// A shorter period must be so much better than a longer one that has it as a harmonic.
 const BETTER: f64 = 1.15;

@@ -56,7 +56,7 @@ impl Estimate {
 /// The median of `values` and an interval that holds the true one with at least `confidence`.
 ///
 /// # Errors
-/// Too few values, a confidence outside 0 to 1, a value that is no number.
+/// Too few values, a confidence outside 0 to 1, a value that is not a number.
 pub fn median(values: &[f64], confidence: f64) -> Result<Estimate, EstimateError> {
     if !(0.0..1.0).contains(&confidence) {
         return Err(EstimateError::Confidence(confidence));

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::change_points::{FEWEST_VALUES, StepAlarm, alarms, change, discovery_level, steps};
 use crate::run::LateDetails;
 
-/// Of all changes that are named, so many are none on average.
+/// The average share of named changes that are false.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 
 /// What must be equal for runs to be compared.

@@ -37,7 +37,7 @@ pub enum LookError {
     /// No figure.
     #[error("there is no figure to judge")]
     NoFigure,
-    /// An error probability that is none.
+    /// An invalid error probability.
     #[error("an error probability of {0} is not possible; it lies between 0 and 0.5, as 0.05 does")]
     Alpha(f64),
 }
@@ -54,8 +54,8 @@ pub struct LookPlan {
 }
 
 impl LookPlan {
-    /// Looks for at most so many pairs (an odd one is left out) and so many figures, with an error
-    /// probability of `alpha` over all of them.
+    /// Looks for at most `most_pairs` pairs (an odd one is left out) and `figures` metrics, with an
+    /// error probability of `alpha` over all of them.
     ///
     /// # Errors
     /// See [`LookError`].
@@ -84,7 +84,7 @@ impl LookPlan {
         Ok(Self { pairs, constants, critical })
     }
 
-    /// One look, after so many pairs: what is tried together with others is judged once.
+    /// One look, after `pairs` pairs: metrics that are tested together are judged once.
     ///
     /// # Errors
     /// See [`LookError`].
@@ -105,7 +105,7 @@ impl LookPlan {
         &self.pairs
     }
 
-    /// How many looks so many pairs are enough for.
+    /// The number of looks that `pairs` pairs are enough for.
     #[must_use]
     pub fn reached(&self, pairs: usize) -> usize {
         self.pairs.iter().take_while(|look| **look as usize <= pairs).count()

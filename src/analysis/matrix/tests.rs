@@ -42,7 +42,7 @@ pub(crate) fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Doc
     Document::from_json(document).unwrap()
 }
 
-/// So many start phases, each a little later than the one before.
+/// `count` phase offsets, each a little later than the one before.
 fn phases(kernel: &str, load: &str, count: u32, figures: [u64; 4]) -> Vec<Document> {
     let of = |seed: u32| run(kernel, load, seed, figures.map(|ns| ns + u64::from(seed) * 10));
     (1..=count).map(of).collect()
@@ -163,7 +163,7 @@ fn a_figure_has_the_interval_of_its_median_from_six_phases_on_and_a_maximum_has_
     assert_eq!(figure(20, "max").median_low, None);
 }
 
-/// The first kernel again, with other padding, its figures so many times as large.
+/// The first kernel again, with other padding, its metrics `times` times as large.
 fn again(count: u32, times: f64) -> Vec<Document> {
     let mut runs =
         phases("standard", "signals", count, STANDARD.map(|ns| (ns as f64 * times) as u64));

@@ -20,7 +20,7 @@ use crate::analysis::distributions::{normal_upper, t_upper};
 /// With fewer blocks nothing is said about dependence.
 pub const FEWEST_BLOCKS: usize = 5;
 
-/// Blocks are merged into longer ones as long as so many remain.
+/// Blocks are merged into longer ones as long as this number remains.
 const FEWEST_MERGED: usize = 20;
 
 /// The tail at which t and normal quantiles are compared: that of a 95 % interval.
@@ -45,7 +45,7 @@ impl BlockCount {
 /// How far samples depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dependence {
-    /// So many samples say as much as one independent one; at least 1.
+    /// The number of samples that carry as much information as one independent sample; at least 1.
     pub design_effect: f64,
     /// The length of the blocks that showed it, in blocks as they were given.
     pub length: usize,
@@ -93,7 +93,7 @@ fn freedom(excesses: &[f64]) -> f64 {
     let moment = |power: i32| excesses.iter().map(|excess| excess.powi(power)).sum::<f64>() / count;
     let kurtosis = moment(4) / moment(2).powi(2);
     let by_kurtosis = 2.0 * count / (kurtosis - 1.0);
-    // Without any variance the kurtosis is none, and nothing is to be corrected.
+    // Without any variance there is no kurtosis, and no correction.
     if by_kurtosis > 0.0 { by_kurtosis.clamp(1.0, count - 1.0) } else { count - 1.0 }
 }
 

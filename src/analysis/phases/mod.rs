@@ -205,7 +205,7 @@ mod tests {
         PhaseFigure { a: a.into(), b: b.into(), pairs, margin: 0.05, floor: 0.01 }
     }
 
-    /// So many phases about `level`, a hundredth apart, in no order.
+    /// `count` phases about `level`, a hundredth apart, in no order.
     fn phases(level: f64, count: usize) -> Vec<f64> {
         (0..count).map(|at| level + 0.01 * ((at * 7) % count) as f64).collect()
     }

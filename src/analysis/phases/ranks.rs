@@ -28,7 +28,7 @@ pub fn probability(a: &[f64], b: &[f64]) -> f64 {
     (2.0 * below.min(above)).min(1.0)
 }
 
-/// The smallest probability that sets of so many numbers can have.
+/// The smallest probability that sets of `a` and `b` numbers can have.
 #[must_use]
 pub fn smallest_probability(a: usize, b: usize) -> f64 {
     let ways: f64 = (1..=a).map(|own| (b + own) as f64 / own as f64).product();

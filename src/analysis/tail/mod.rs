@@ -24,13 +24,13 @@ use profile::Fit;
 
 use super::random::SplitMix64;
 
-/// A model takes so many clusters.
+/// The least number of clusters that a model needs.
 pub const FEWEST_CLUSTERS: usize = 50;
 
 /// A shape that may be larger than this lets no level be estimated.
 pub const LARGEST_SHAPE: f64 = 0.5;
 
-/// Beyond so many times the observed time a level is an extrapolation.
+/// A level beyond this multiple of the observed time is an extrapolation.
 pub const EXTRAPOLATION: f64 = 10.0;
 
 /// The highest number of exceedances of a threshold that is tried, and the step to the next one.
@@ -175,7 +175,7 @@ pub fn model(pieces: TailPieces<'_>, periods_s: &[f64], is_steady: bool) -> Resu
 }
 
 impl Interval {
-    /// The same, so much higher.
+    /// The same, higher by `base`.
     fn above(self, base: f64) -> Self {
         Self { value: self.value + base, low: self.low + base, high: self.high + base }
     }
