@@ -52,7 +52,7 @@ const SAMPLE: usize = USER_AT + 8 * USER_FRAMES;
 /// `SAMPLE_NO_COUNT` of `profile.h`.
 const NO_COUNT: u32 = 16;
 
-/// The ring has room for the samples of so many ms, within these bounds in bytes.
+/// The ring has room for the samples of this number of ms, within these bounds in bytes.
 const RING_MS: u64 = 500;
 const RING_BYTES: (u64, u64) = (256 << 10, 32 << 20);
 
@@ -272,7 +272,7 @@ impl Profiler {
     }
 }
 
-/// The object, with a ring for so many samples a second.
+/// The object, with a ring for `samples_per_s` samples a second.
 fn load(samples_per_s: u64) -> Result<Object, ProfileUnavailable> {
     let failed = |error: libbpf_rs::Error| system("open the sampling program", &error);
     log::listen();

@@ -65,7 +65,7 @@ fn compile(name: &str) -> PathBuf {
 static ATTACH: LazyLock<PathBuf> = LazyLock::new(|| compile("attach_replay"));
 static RECORDER: LazyLock<PathBuf> = LazyLock::new(|| compile("recorder_replay"));
 
-/// Memory of so many words, and the path by which a child opens it.
+/// Memory of `words` words, and the path by which a child opens it.
 fn shared(words: usize) -> (OwnedFd, String) {
     let memory = sealed_memory(c"tardy-replay", words as u64 * 8).unwrap();
     let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());

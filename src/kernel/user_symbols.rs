@@ -19,7 +19,7 @@ use rustix::fs::{major, minor};
 
 /// A longer list of mappings is read so far.
 const LONGEST_MAPS: u64 = 8 << 20;
-/// Beyond so many processes all are forgotten, and asked about again.
+/// The number of processes beyond which all are forgotten, and asked about again.
 const MOST_PROCESSES: usize = 4_096;
 /// Files beyond these are one without a name.
 const MOST_FILES: usize = 9_000;

@@ -242,7 +242,7 @@ impl Machine {
         }
     }
 
-    /// It has the CPU, and its next step is after so much of it.
+    /// The task has the CPU, and its next step is after `left_ns` of it.
     fn go_on(&mut self, at_ns: u64, task: usize, left_ns: u64) {
         let own = &mut self.tasks[task];
         (own.since_ns, own.left_ns) = (at_ns, left_ns);

@@ -18,13 +18,13 @@ pub(crate) const SLACK_NS: u64 = 50_000;
 /// What a task does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Sleeps until the next whole number of periods, and so much longer.
+    /// Sleeps until the next multiple of the period, and then for the second number of ns.
     UntilNext(u64, u64),
-    /// Sleeps until so long after the expiry of its last such sleep, even where that is over.
+    /// Sleeps until this long after the expiry of its last such sleep, even if that is over.
     UntilAfterLast(u64),
     /// Sleeps for a time.
     For(u64),
-    /// Uses so much CPU time.
+    /// Uses this much CPU time.
     Work(u64),
     /// Takes an ordinary mutex, or lets it go.
     Lock(u32),

@@ -278,7 +278,8 @@ fn a_thread_that_never_keeps_two_periods_in_a_row_has_its_period_all_the_same() 
     assert!(period_ns >= 2 * MS && missed == 0, "{period_ns} {missed}");
 }
 
-/// Wakes up by 1 ms, and sleeps so often for 50 us within each; after the last for so many ms more.
+/// Wakes up every 1 ms, and sleeps `sleeps` times for 50 us within each; after the last for
+/// `afterwards` ms more.
 fn with_sleeps_within(periods: u64, sleeps: u64, afterwards: u64) -> String {
     let mut text = String::from("1 in\n2 arm 1000000\n3 out\n");
     let sleep = |text: &mut String, from_ns: u64, for_ns: u64| {
