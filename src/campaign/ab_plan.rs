@@ -207,7 +207,7 @@ pub(super) fn divide(
     let pairs_of = |block_ns| u32::try_from(left_ns / pair_of(block_ns) / 2 * 2).unwrap_or(0);
     let slower = trials[0].per_s.min(trials[1].per_s);
     let wanted_ns = needed_ns(figures, slower).max(USUAL_NS);
-    // The longest blocks of which so many pairs fit.
+    // The longest blocks of which `pairs` pairs fit.
     let block_of = |pairs: u32| (left_ns / i64::from(pairs) - overhead_ns) / 2;
     let block_ns = match pairs_of(wanted_ns) {
         0..FEWEST_PAIRS => block_of(FEWEST_PAIRS),

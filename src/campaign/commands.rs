@@ -24,7 +24,7 @@ use crate::{
 /// What they print, of a campaign that is not resumed.
 pub(super) const LOG: &str = "commands.log";
 
-/// So much of what a command printed goes into an error, from the end of it, bytes.
+/// The last bytes of a command's output that an error quotes.
 const QUOTED: u64 = 2_000;
 
 /// The log, and who waits.

@@ -14,7 +14,7 @@ use crate::sys::{bell::Bell, signals::Quit};
 /// How often is asked whether a child has ended, where the kernel cannot tell it (before 5.3).
 const POLL: Duration = Duration::from_millis(200);
 
-/// Who was asked to end and has not is killed after this.
+/// A process that was asked to end is killed after this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Wakes up when a child has ended or the user wants all to end.
