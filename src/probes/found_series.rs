@@ -82,7 +82,7 @@ impl TimeCounts {
         self.counts().totals
     }
 
-    /// The value below or at which so many of a thousand lie, ns; absent without any.
+    /// The value at or below which `per_mille` of a thousand lie, ns; `None` without any.
     #[must_use]
     pub fn quantile(&self, per_mille: u64) -> Option<i64> {
         let counts = self.counts();

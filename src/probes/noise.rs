@@ -36,7 +36,7 @@ use crate::{
 /// many times more than come.
 const LATE_RING: usize = 4096;
 
-/// The measured time is cut into so many slices, so that the lost share of each is known.
+/// The number of slices of the measured time, so that the lost share of each is known.
 const SLICES: i64 = 20;
 
 /// The lost share by how long gaps are, the classes of `tardy_hot::gaps`.

@@ -13,9 +13,9 @@ use crate::{run::WORK_REPEATS, setup::threads::Terms, sys::clock::thread_cpu_ns}
 
 /// One time is about so long, ns.
 const TRIAL_NS: i64 = 1_000_000;
-/// Of so many the shortest is taken.
+/// The number of trials, of which the shortest counts.
 const TRIALS: usize = 4;
-/// The CPU works so long before it is timed: it may have to come to its frequency, ns.
+/// The CPU works for this time before it is timed: it may have to reach its frequency, ns.
 const WARM_UP_NS: i64 = 20_000_000;
 
 /// CPU time of `loops`, ns.
@@ -67,7 +67,7 @@ pub(super) fn fastest(speeds: &[f64]) -> u64 {
     speeds.iter().copied().fold(1.0, f64::max) as u64
 }
 
-/// The loops of work that takes so long alone, ns; at least one where it takes any time.
+/// The loops of work that takes `work_ns` alone; at least one if it takes any time.
 pub(super) fn loops_of(work_ns: i64, loops_per_ms: u64) -> u64 {
     let loops = u128::from(work_ns.unsigned_abs()) * u128::from(loops_per_ms) / 1_000_000;
     u64::try_from(loops).unwrap_or(u64::MAX).max(u64::from(work_ns > 0))

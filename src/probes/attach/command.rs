@@ -13,7 +13,7 @@ use crate::{
     sys::{child, process},
 };
 
-/// A command that was asked to end has so long to do so.
+/// The time that a command has to end after it was asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -8,7 +8,7 @@ use crate::{
     run::{FigureHead, FigureRecord, FigureUnit, figures::summarize_figure},
 };
 
-/// The measured time is cut into so many slices, so that a mean has an interval.
+/// The number of slices of the measured time, so that a mean has an interval.
 pub(super) const SLICES: i64 = 20;
 
 /// Of each thread and of each name.

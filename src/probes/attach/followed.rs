@@ -36,7 +36,7 @@ const LATE_RING: usize = 128;
 /// What is late until that is known, ns; as for threads of tardy's own.
 const LATE_AT_FIRST_NS: i64 = 50_000;
 
-/// Medians, and what is late, follow after so many wake-ups.
+/// The number of wake-ups after which medians, and the late ones, follow.
 const ENOUGH: u64 = 100;
 
 /// What a measuring thread would record in: these threads are not tardy's.

@@ -1,6 +1,6 @@
 //! How an attached thread was scheduled: a label that is true of all of its time.
 
-/// So many are named, one after another.
+/// The number of policies that are named, one after another.
 const NAMED: usize = 3;
 
 /// What was seen of it, in order.

@@ -18,7 +18,7 @@ use crate::{
 /// Names that are said if none is right.
 const NEAREST: usize = 3;
 
-/// The kernel keeps so many bytes of a thread's name.
+/// The number of bytes that the kernel keeps of a thread's name.
 const COMM_BYTES: usize = 15;
 
 /// Whose threads.

@@ -42,7 +42,7 @@ const FIGURES: [(&str, FigureUnit); 5] = [
     ("xrun_delay", FigureUnit::Microseconds),
 ];
 
-/// A server that is silent for so long is gone, ns.
+/// A server that is silent for this time is gone, ns.
 const SILENT_NS: i64 = 5_000_000_000;
 
 /// What a server was found to do.

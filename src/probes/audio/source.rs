@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The measured time is cut into so many slices, each of which has its load.
+/// The number of slices of the measured time, each of which has its load.
 const SLICES: i64 = 20;
 
 /// The places of the figures that are no load.

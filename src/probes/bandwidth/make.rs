@@ -43,7 +43,8 @@ pub(super) enum Made {
     Bytes(Box<dyn Repeated>),
     /// Time a turn.
     Time(Box<dyn Repeated>),
-    /// Time a pass of a token among so many processes, without what a pass costs alone.
+    /// The time of a pass of a token among this number of processes, without the cost of a pass
+    /// alone.
     Switch(Ring, Alone, u32),
 }
 

@@ -3,10 +3,10 @@
 
 use crate::probes::Schedule;
 
-/// A repeat is at least so long where there is time for it, ns.
+/// The least time of a repeat, if there is time for it, ns.
 const REPEAT_NS: i64 = 50_000_000;
 
-/// So many repeats at least and at most, where the time is given.
+/// The least and the greatest number of repeats, if the time is given.
 const FEWEST: i64 = 3;
 const MOST: i64 = 100;
 
@@ -22,7 +22,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Of so many figures, at least one: the time is shared out evenly.
+    /// For `figures` metrics, at least one: the time is shared out evenly.
     pub(super) fn new(schedule: &Schedule, figures: usize) -> Self {
         let (start_ns, end_ns) = (schedule.start_ns, schedule.end_ns);
         let figures = i64::try_from(figures).unwrap_or(i64::MAX).max(1);

@@ -30,7 +30,7 @@ use crate::{
     sys::process::own_descriptors,
 };
 
-/// The file of the file figures has so many bytes at least.
+/// The least size of the file of the file metrics, bytes.
 const FILE_BYTES: u64 = 16 << 20;
 
 /// What it is to measure, and where.
@@ -104,7 +104,7 @@ impl FarEndWork for BandwidthWork {
     }
 }
 
-/// A file without a name, of so many bytes, all of them written.
+/// A file without a name, of `length` bytes, all of them written.
 fn file_in(directory: &Path, length: u64) -> Result<File, String> {
     let cannot = |error: &io::Error| {
         let (place, size) = (directory.display(), length >> 20);

@@ -8,7 +8,7 @@ use tardy_hot::{
     stop::Stop,
 };
 
-/// So long before its turn a task looks whether the one before it has ended, ns.
+/// A task begins this long before its turn to look whether the one before it has ended, ns.
 const AHEAD_NS: i64 = 1_000_000;
 
 /// The turn that may begin: all before it have ended.

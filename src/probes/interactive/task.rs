@@ -23,7 +23,7 @@ pub enum TaskRhythm {
     Even {
         /// From the start of one frame to that of the next, ns.
         period_ns: i64,
-        /// So long a frame takes alone, ns.
+        /// The time that a frame takes alone, ns.
         work_ns: i64,
     },
     /// From one period to the next a hundredth of it more, from nothing to all of it.
@@ -33,7 +33,7 @@ pub enum TaskRhythm {
     },
     /// All the time, frame after frame.
     FlatOut {
-        /// So long a frame takes alone, ns.
+        /// The time that a frame takes alone, ns.
         frame_ns: i64,
     },
 }

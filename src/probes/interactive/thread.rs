@@ -24,11 +24,10 @@ use crate::{
     sys::clock::thread_cpu_ns,
 };
 
-/// The time of a task is cut into at most so many slices, each of which is one repeat of its
-/// figures.
+/// The greatest number of slices of a task's time; each slice is one repeat of its metrics.
 const SLICES: i64 = 10;
 
-/// And a slice has at least so many frames.
+/// The least number of frames in a slice.
 const FRAMES_OF_SLICE: i64 = 4;
 
 /// What a measuring thread owns.

@@ -59,7 +59,7 @@ impl OffsetBounds {
         self.exchanges += 1;
     }
 
-    /// What both say; `before` was so long before that the clocks may have drifted by `drift_ns`.
+    /// Both measurements combined; the clocks may have drifted by `drift_ns` since `before`.
     const fn with(mut self, before: &Self, drift_ns: i64) -> Self {
         let low_ns = before.low_ns.saturating_sub(drift_ns);
         let high_ns = before.high_ns.saturating_add(drift_ns);
@@ -90,7 +90,7 @@ impl OffsetBounds {
 pub(super) struct Offset {
     /// Far minus near.
     pub offset_ns: i64,
-    /// The truth is within so much of it.
+    /// The largest error of the estimate, ns.
     pub uncertainty_ns: i64,
 }
 
@@ -174,7 +174,8 @@ mod tests {
 
     const WINDOW_NS: i64 = 100_000_000;
 
-    /// A packet sent at `at_ns` that takes so long there, is held, and takes so long back.
+    /// A packet sent at `at_ns` that takes `there` one way, is held for `held`, and takes `back` to
+    /// return.
     fn exchange(at_ns: i64, offset_ns: i64, (there, held, back): (i64, i64, i64)) -> Exchange {
         Exchange {
             sent_ns: at_ns,

@@ -31,16 +31,16 @@ use crate::{
 /// How long after the last packet others may still be under way, ns.
 pub(super) const LINGER_NS: i64 = 1_000_000_000;
 
-/// So long after the last packet an end stops receiving by itself, ns.
+/// An end stops receiving this long after the last packet, ns.
 pub(super) const PATIENCE_NS: i64 = 10 * LINGER_NS;
 
-/// So much time of packets is buffered between the measuring thread and its reader.
+/// The time of packets that is buffered between the measuring thread and its reader.
 const RING_S: f64 = 2.0;
 
 /// What an end sends.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct SendPlan {
-    /// Its first packet comes so long after the schedule's first, ns.
+    /// Its first packet comes this long after the schedule's first, ns.
     pub phase_ns: i64,
     /// The flow.
     pub flow: u32,
@@ -77,7 +77,7 @@ pub struct EndPlan {
     pub receives: bool,
     /// How it waits.
     pub wait: PacketWait,
-    /// It receives until so long after the last packet was due, unless it is stopped, ns.
+    /// It receives until this long after the last packet was due, unless it is stopped, ns.
     pub patience_ns: i64,
     /// Where it publishes and subscribes, through ZeroMQ.
     #[serde(default)]

@@ -15,7 +15,7 @@ use crate::{
 /// takes.
 const WINDOW_NS: i64 = 100_000_000;
 
-/// And of at least so many packets.
+/// The least number of packets in a window.
 const WINDOW_PACKETS: i64 = 10;
 
 /// See the module.

@@ -28,7 +28,7 @@ pub(super) enum PassageReader {
     Traced(Reader<TracedPassage>),
 }
 
-/// Both, for so many packets, all memory touched.
+/// Both, for `packets` packets, all memory touched.
 #[must_use]
 pub(super) fn passages(packets: usize, is_traced: bool) -> (PassageWriter, PassageReader) {
     if is_traced {

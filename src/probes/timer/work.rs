@@ -28,7 +28,7 @@ use crate::{
 /// The work of each turn.
 #[derive(Debug, Clone, Copy)]
 pub struct TimerWork {
-    /// So long it takes alone, ns.
+    /// The time that the work takes alone, ns.
     pub work_ns: i64,
     /// What stands for a millisecond of it, loops; absent: what each CPU does in one.
     pub loops_per_ms: Option<u64>,
