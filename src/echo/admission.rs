@@ -150,7 +150,7 @@ impl Admission {
         HelloReply::Say(refusal(nonce, reason, limit))
     }
 
-    /// Welcomes a client whose socket holds so many bytes unread and unsent.
+    /// Welcomes a client whose socket holds this number of bytes unread and unsent.
     #[must_use]
     pub(super) fn welcome(&self, client: &EchoClient, buffers: (u32, u32)) -> HelloMessage {
         proof::welcome(&self.token, client.nonce, client.session, buffers)

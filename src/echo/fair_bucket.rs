@@ -28,7 +28,7 @@ impl FairBucket {
         Self { all: Some(TokenBucket::new(per_s, now_ns)), ..apart }
     }
 
-    /// A full one of `per_s` to each of so many parts (at least 1), whatever others take.
+    /// A full bucket of `per_s` for each of `parts` parts (at least 1), independent of the others.
     pub(super) fn apart(parts: usize, per_s: u64, now_ns: i64) -> Self {
         let part = || TokenBucket::new(per_s, now_ns);
         let parts = std::iter::repeat_with(part).take(parts.max(1)).collect();

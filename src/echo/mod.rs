@@ -49,7 +49,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// thread that hears them goes before those of its peers.
 const BREATH: Duration = Duration::from_millis(1);
 
-/// A real-time thread that has not slept for so long is not ended by this program any more.
+/// This program no longer ends a real-time thread that has not slept for this time.
 pub(crate) const AWAKE_MAX: Duration = Duration::from_secs(10);
 
 /// What an echo is to be.

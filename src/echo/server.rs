@@ -23,10 +23,10 @@ use crate::{
     transports::hello::{ANSWER_LEN, ASK_LEN, HelloMessage, MAGIC, Reason, Unread},
 };
 
-/// A peer that is silent for so long is gone.
+/// A peer that is silent for this time is gone.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// A peer that is silent for so long is replaced by a new one, where no place is free.
+/// A peer that is silent for this time is replaced by a new one, if no place is free.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a connection may take to say what it wants.
