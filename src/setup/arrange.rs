@@ -184,7 +184,7 @@ impl Arranged {
     /// Where helper threads run: what was wished, or else what is not measured; may be none.
     ///
     /// # Errors
-    /// What the kernel says to who asks where it may run.
+    /// The kernel's error when it is asked where the process may run.
     pub fn housekeeping(&self, measured: &Cpus) -> io::Result<Cpus> {
         if self.shield.as_ref().is_some_and(|shield| shield.group.holds_helpers()) {
             return Ok(Cpus::default());

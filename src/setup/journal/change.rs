@@ -147,7 +147,7 @@ impl Change {
     /// to do: what is gone by itself needs nothing.
     ///
     /// # Errors
-    /// What could not be put back, and why.
+    /// What could not be restored, and why.
     pub fn undo(&self, root: &Root) -> Result<Option<String>, String> {
         match self {
             Self::File { path, old } => undo_file(root, path, old),

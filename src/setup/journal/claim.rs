@@ -20,8 +20,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct JournalLock(File);
 
 impl JournalLock {
-    /// Waits for it, in the journal's directory, which is made where it is missing: whoever has
-    /// put everything back takes the directory away.
+    /// Waits for it, in the journal's directory, which is made if it is missing: a process that has
+    /// restored everything takes the directory away.
     ///
     /// # Errors
     /// As [`JournalLock::over`], or the directory cannot be made or is not believed.

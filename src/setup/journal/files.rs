@@ -37,7 +37,7 @@ impl<'a> KnownFile<'a> {
     /// that is chosen.
     ///
     /// # Errors
-    /// It is not there, is no file of the kernel, or cannot be read.
+    /// It does not exist, is not a file of the kernel, or cannot be read.
     pub fn read(&self, root: &Root) -> io::Result<String> {
         Ok(Self::shown(self.path, kernel_file::read(root, self.path, self.of)?))
     }

@@ -108,7 +108,7 @@ pub struct Undone {
 /// What became of a journal that was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Recovered {
-    /// There was none.
+    /// It did not exist.
     #[default]
     Nothing,
     /// Its owner lives.
@@ -139,7 +139,7 @@ impl Journal {
     /// Claims the machine: first restores what a killed tardy left.
     ///
     /// # Errors
-    /// Another tardy holds it, the journal cannot be written, or what was left cannot be put back.
+    /// Another tardy holds it, the journal cannot be written, or what was left cannot be restored.
     pub fn claim(path: &JournalPath, root: &Root, command: &str) -> Result<Self, JournalError> {
         let write = |error: io::Error| write_error(path, &error);
         let (place, _held) = JournalLock::within(path).map_err(write)?;
@@ -284,7 +284,7 @@ fn is_held(path: &JournalPath, file: &mut File) -> io::Result<bool> {
     }
 }
 
-/// Undoes the changes of one who is gone.
+/// Undoes the changes of a process that is gone.
 fn undo_of(
     path: &JournalPath,
     place: &Place,
@@ -335,7 +335,7 @@ fn undo_all(root: &Root, changes: &[Change]) -> (Undone, Vec<Change>) {
     (undone, kept)
 }
 
-/// Leaves only `changes` in the journal: removes it where there are none.
+/// Leaves only `changes` in the journal: removes it if they are empty.
 fn keep(place: &Place, owner: &Owner, changes: &[Change]) {
     if changes.is_empty() {
         place.remove();

@@ -98,7 +98,7 @@ impl Place {
     /// The journal, for reading.
     ///
     /// # Errors
-    /// What the system says, `NotFound` where there is none, or why it is not believed.
+    /// The system's error, `NotFound` without a journal, or the reason why it is not trusted.
     pub(super) fn journal(&self) -> io::Result<File> {
         self.open_file(&self.name, OFlags::RDONLY)
     }

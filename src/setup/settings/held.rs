@@ -80,8 +80,8 @@ impl HeldSettings {
     /// absent they must change nothing.
     ///
     /// # Errors
-    /// A setting that this machine has not, a value that the kernel refuses, or the journal cannot
-    /// be written. What was set by then is put back with the journal.
+    /// A setting that this machine does not have, a value that the kernel refuses, or the journal
+    /// cannot be written. What was set by then is restored with the journal.
     pub fn set(
         journal: Option<&mut Journal>,
         root: &Root,

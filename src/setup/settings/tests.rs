@@ -1,4 +1,4 @@
-//! Settings of machines that stand in directories: set, read back, put back, tried, written out.
+//! Settings of machines that stand in directories: set, read back, restored, tried, written out.
 
 use std::{fs, path::Path};
 

@@ -30,7 +30,7 @@ impl Backend {
     /// Looks for it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why it was not found.
     pub fn find(root: &Root) -> Result<Self, String> {
         let mounts = root.read("/proc/mounts").unwrap_or_default();
         let mut seen_v2 = false;

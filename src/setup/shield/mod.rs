@@ -22,7 +22,7 @@ pub use watch::{ShieldLoss, ShieldWatch};
 pub struct Shield {
     cpus: Cpus,
     rest: Cpus,
-    /// Who enters is shielded.
+    /// The group whose members are shielded.
     pub group: Group,
     moved: Moved,
     gaps: ShieldGaps,
