@@ -83,7 +83,7 @@ impl PublishedRuns {
         Ok(())
     }
 
-    /// So many of the cells, spread evenly over the file.
+    /// `most` of the cells, spread evenly over the file.
     #[must_use]
     pub fn some(&self, most: usize) -> Vec<&PublishedCell> {
         let (all, most) = (self.cells.len(), most.min(self.cells.len()));

@@ -227,7 +227,7 @@ fn octal(field: &[u8]) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// A tar archive of so many files of so many bytes each, as tar makes it.
+    /// A tar archive of `files` files of `bytes` bytes each, as tar makes it.
     fn archive(files: usize, bytes: usize) -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
         for number in 0..files {

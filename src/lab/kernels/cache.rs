@@ -101,7 +101,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Whether so many bytes can be written, as far as can be known before.
+    /// Whether `bytes` can be written, as far as can be known before.
     ///
     /// # Errors
     /// They cannot; how much is free and how much is needed.

@@ -142,7 +142,7 @@ pub fn content(file: &Path) -> Result<Vec<u8>> {
     unpack::unpack(&bytes).with_context(|| format!("cannot unpack {}", file.display()))
 }
 
-/// A file of at most so many bytes; what leads to it may be a link.
+/// A file of at most `most` bytes; the path to it may contain links.
 fn read(file: &Path, most: u64) -> Result<Vec<u8>> {
     let bytes = file.canonicalize().and_then(|real| files::read(&real, most));
     bytes.with_context(|| format!("cannot read {}", file.display()))

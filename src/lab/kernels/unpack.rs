@@ -38,7 +38,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
     unpack_within(bytes, LARGEST)
 }
 
-/// The same, of at most so many bytes.
+/// The same, of at most `most` bytes.
 ///
 /// # Errors
 /// It is packed by something else, is damaged, or grows beyond that.

@@ -51,7 +51,7 @@ pub trait Measure: Sync {
 /// The result of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// Measured now, in so much time.
+    /// Measured now, in this time.
     Measured(Duration),
     /// Known from before.
     Known,
