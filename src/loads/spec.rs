@@ -125,7 +125,7 @@ impl LoadSpec {
     /// A parameter that is a count or a size.
     ///
     /// # Errors
-    /// The load has none of that key, or its value is no number.
+    /// The load has no such key, or its value is not a number.
     pub fn number(&self, key: &str) -> Result<u64, LoadError> {
         self.read(key, Value::as_u64)
     }
@@ -133,7 +133,7 @@ impl LoadSpec {
     /// A parameter that is a time, ns.
     ///
     /// # Errors
-    /// The load has none of that key, or its value is no time.
+    /// The load has no such key, or its value is not a time.
     pub fn time_ns(&self, key: &str) -> Result<i64, LoadError> {
         self.read(key, Value::as_i64)
     }
@@ -141,7 +141,7 @@ impl LoadSpec {
     /// A parameter that is a word or a text.
     ///
     /// # Errors
-    /// The load has none of that key, or its value is no text.
+    /// The load has no such key, or its value is not text.
     pub fn text(&self, key: &str) -> Result<&str, LoadError> {
         self.read(key, Value::as_str)
     }

@@ -121,7 +121,7 @@ pub(super) fn thread_cpu_ns() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Computes for so much CPU time of the calling thread, however long that takes on the clock.
+/// Computes for `ns` of CPU time of the calling thread, however long that takes on the clock.
 pub(super) fn spend_cpu(ns: i64) {
     let end_ns = thread_cpu_ns().saturating_add(ns);
     let mut value = 1_u64;

@@ -122,7 +122,7 @@ fn send(
     loop {
         sleep_until(next_expiry_ns(interval_ns))?;
         match from.send_to(payload, group) {
-            // There is no room for the copies; the next datagram will find some.
+            // The socket is full; the next datagram will find room.
             Err(error) if is_passing(&error) => {}
             sent => sent.map(|_| ())?,
         }

@@ -114,7 +114,7 @@ struct Task {
 }
 
 impl Task {
-    /// The `number`-th of so many tasks, which together use `percent` of one CPU.
+    /// The `number`-th of `tasks` tasks, which together use `percent` of one CPU.
     fn of(number: u64, tasks: u64, percent: u64) -> Self {
         let rank = usize::try_from(number).unwrap_or(0) % PERIODS_NS.len();
         let period_ns = PERIODS_NS.get(rank).copied().unwrap_or(1_000_000);
