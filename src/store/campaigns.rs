@@ -32,7 +32,7 @@ impl CampaignKind {
     /// All of them.
     const ALL: [Self; 2] = [Self::Comparison, Self::Plan];
 
-    /// What the directory in `place` is; `None` if it is none.
+    /// The kind of campaign in the directory `place`; `None` for any other directory.
     #[must_use]
     pub(crate) fn of(place: &Path) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| place.join(kind.record()).is_file())

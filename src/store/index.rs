@@ -42,7 +42,7 @@ const FEWEST_RUNS: usize = 100;
 /// A larger index is made anew: that of 25,000 traced runs of 64 CPUs has as much.
 const LARGEST: u64 = 512 << 20;
 
-/// No draft of the file takes so long to be written.
+/// The age beyond which a draft of the file is abandoned: writing never takes so long.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
 /// The first line.

@@ -179,7 +179,8 @@ impl Store {
         last.filter_map(|head| Calibration::read(&head.path)).collect()
     }
 
-    /// The run that started so many before the last one; those that cannot be opened do not count.
+    /// The run that started `back` runs before the last one; those that cannot be opened do not
+    /// count.
     fn back<T>(&self, back: usize, open: impl Fn(&Path) -> Result<T, OpenError>) -> Option<T> {
         let mut heads = self.heads();
         heads.retain(|head| may_be_last(head.status));
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(steps_back("last~-1"), None);
     }
 
-    /// A run that started so many ms after the hour; its directory is its name.
+    /// A run that started `started_ms` after the hour; its directory is its name.
     fn write(store: &Store, id: &str, name: &str, started_ms: u32, status: &str) {
         let directory = store.place(name);
         fs::create_dir_all(&directory).unwrap();

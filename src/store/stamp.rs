@@ -24,7 +24,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Of the file at `path`; `None` if there is none.
+    /// The stamp of the file at `path`; `None` without such a file.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let about = fs::symlink_metadata(path).ok()?;
         Some(Self {
