@@ -31,7 +31,8 @@ pub const LARGEST_PLAN: u64 = 1 << 20;
 pub struct Plan {
     /// What it is called; part of a directory's name.
     pub name: String,
-    /// How often each row is measured, 1 or more; in the lab, in so many start phases.
+    /// The number of times that each row is measured, 1 or more; in the lab, the number of phase
+    /// offsets.
     pub repeat: u32,
     /// In which order cells are measured.
     pub order: CellOrder,

@@ -27,7 +27,7 @@ impl CellOrder {
     }
 }
 
-/// The order of `rounds` rounds of so many rows: pairs of round and row, both from 0. Fewer rounds
+/// The order of `rounds` rounds of `rows` rows: pairs of round and row, both from 0. Fewer rounds
 /// are the beginning of more.
 #[must_use]
 pub fn sequence(order: CellOrder, seed: u64, rows: usize, rounds: u32) -> Vec<(u32, usize)> {
