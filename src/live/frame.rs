@@ -74,7 +74,7 @@ pub(super) fn lines(buffer: &Buffer) -> String {
     out
 }
 
-/// All but the keys, with so many rows of the table.
+/// All but the keys, with `shown` rows of the table.
 fn whole(buffer: &mut Buffer, view: &LiveView, state: &ViewState, ink: Ink, shown: usize) {
     let area = buffer.area;
     let mut top = Pane::new(buffer, area);

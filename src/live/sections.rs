@@ -16,7 +16,7 @@ use crate::units::{Nanos, rate};
 pub(super) const CPUS: u16 = 37;
 const CPU_NAME: usize = 7;
 
-/// From so many characters on causes are shown with their time.
+/// The width in characters from which causes are shown with their time.
 const ROOMY: usize = 48;
 
 /// One line: pieces with their styles.

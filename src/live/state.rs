@@ -249,7 +249,7 @@ impl ViewState {
     }
 }
 
-/// Where a key scrolls to, among so many lines.
+/// The line that a key scrolls to, among `lines` lines.
 fn scrolled(first: usize, key: KeyCode, lines: usize) -> usize {
     let last = lines.saturating_sub(1);
     match key {

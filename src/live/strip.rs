@@ -14,7 +14,7 @@ const DIGITS: [char; LEVELS] = ['1', '2', '3', '4', '5', '6', '7', '8'];
 /// Lengths of a cell, s: divisors of a minute.
 const STEPS: [usize; 6] = [1, 2, 3, 4, 5, 6];
 
-/// What the strip is of; left out where there is no room.
+/// The title of the strip; left out if it does not fit.
 const PREFIX: &str = "last min, ";
 
 /// From which latency to which the steps go, and how long a cell is.

@@ -42,7 +42,7 @@ impl Layout {
     }
 }
 
-/// Draws the heading and so many rows, from the one that is scrolled to.
+/// Draws the heading and `shown` rows, from the one that is scrolled to.
 pub(super) fn draw(pane: &mut Pane, view: &LiveView, state: &ViewState, ink: Ink, shown: usize) {
     let rows = state.rows(view);
     let layout = Layout::of(&rows, pane.width());
