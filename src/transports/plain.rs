@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::hello::{CarrierKind, HelloError, connect::addresses};
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, Error)]
 pub enum PlainError {
     /// The address is none.
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether anybody answers datagrams there is not known yet.
 ///
 /// # Errors
-/// It is no address, or nothing listens there.
+/// It is not an address, or nothing listens there.
 pub fn connect(kind: CarrierKind, to: &str) -> Result<(OwnedFd, String), PlainError> {
     let mut last = String::from("the name has no address");
     for address in addresses(to)? {

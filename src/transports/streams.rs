@@ -42,7 +42,7 @@ pub fn udp() -> io::Result<SocketPair> {
 /// A UDP socket that sends to `group`, and so many that are members of it, all on loopback.
 ///
 /// # Errors
-/// What the kernel says: `EINVAL` where `group` is none.
+/// The kernel's error: `EINVAL` if `group` is not a multicast group.
 pub fn multicast(group: Ipv4Addr, receivers: u32) -> io::Result<SocketPair> {
     // Bound to an interface's address a socket sends by that interface.
     let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -114,8 +114,8 @@ pub fn second_of(size: usize, per_s: f64) -> usize {
     (per_s.ceil().max(1.0) as usize).saturating_mul(kernel_bytes(size))
 }
 
-/// Makes both buffers of a socket hold so many bytes as the kernel counts them, by force where that
-/// is allowed; smaller than it finds them they never get. What came of it is read by [`held`].
+/// Makes both buffers of a socket hold `bytes` bytes as the kernel counts them, by force if that is
+/// allowed; it never makes them smaller. Read the result with [`held`].
 ///
 /// # Errors
 /// What the kernel says.

@@ -33,8 +33,8 @@ pub fn read_token(file: &Path) -> Result<Vec<u8>, HelloError> {
     Ok(token.to_owned())
 }
 
-/// A token that others may read or change is no secret. A pipe of the caller's own, as `<(pass show
-/// x)` makes it, will do.
+/// A token that others may read or change is not secret. A private pipe, as `<(pass show x)` makes
+/// it, will do.
 fn refuse_shared(about: &fs::Metadata) -> Result<(), String> {
     let (mode, owner) = (about.mode() & 0o777, about.uid());
     if mode & 0o077 != 0 {

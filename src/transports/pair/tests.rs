@@ -20,8 +20,8 @@ use crate::{
     transports::page::Interrupter,
 };
 
-/// What can be made here: ZeroMQ where its library is installed. Without rights there is no
-/// namespace for semaphores; its error has its own test.
+/// All transports that can be made here: ZeroMQ if its library is installed. Without privileges the
+/// namespace for semaphores is left out; its error has its own test.
 fn own() -> impl Iterator<Item = Transport> {
     let is_root = rustix::process::geteuid().is_root();
     let has_zmq = Library::get().is_ok();

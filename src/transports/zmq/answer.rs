@@ -47,7 +47,7 @@ pub struct Answered {
     pub requests: u64,
     /// Bytes sent back.
     pub bytes: u64,
-    /// Messages that are no request of one part; they get no answer.
+    /// Messages that are not a request of one part; they get no answer.
     pub refused: u64,
     /// Messages that waited because of [`ReplyLimits::per_s`].
     pub slowed: u64,
@@ -73,7 +73,7 @@ const LONGEST_NAME: usize = 256;
 const GLANCE_MS: i32 = 20;
 /// A connection that has not said what it is by then is closed; ms.
 const HANDSHAKE_MS: i32 = 5_000;
-/// Messages that may come at once under [`ReplyLimits::per_s`] count as those of so long a time.
+/// The time of the messages that may come at once under [`ReplyLimits::per_s`].
 const BURST: Duration = Duration::from_millis(10);
 
 impl Answerer {
@@ -81,7 +81,7 @@ impl Answerer {
     /// one does, which is the one to call [`Answerer::serve`].
     ///
     /// # Errors
-    /// The library is absent, `listen` is no address, or the address is in use.
+    /// The library is absent, `listen` is not an address, or the address is in use.
     pub fn bind(listen: &str, limits: ReplyLimits) -> Result<Self, ZmqError> {
         let socket = bound(&format!("tcp://{}", resolve(listen)?), &limits)?;
         let endpoint = socket.endpoint()?;

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::sys::zmq::{Context, Library, Number, ZmqError, ZmqSocket, ZmqSocketKind};
 
-/// So long until a connection that failed is tried again, ms.
+/// The time until a connection that failed is tried again, ms.
 const RECONNECT_MS: i32 = 20;
 
 /// Both ends of a way through `transport`, which is one of ZeroMQ. That there is a library is known
@@ -129,7 +129,7 @@ fn shared_context(endpoint: &str) -> Result<Arc<Context>, ZmqError> {
 /// what it gets. Opened in the thread that will use it, as [`TransportEnd::open`].
 ///
 /// # Errors
-/// The library is absent; `to` is no address; or the ZMTP handshake was not done within
+/// The library is absent; `to` is not an address; or the ZMTP handshake was not done within
 /// `patience`.
 pub fn ask_foreign(to: &str, size: usize, patience: Duration) -> Result<OpenPort, ZmqError> {
     let endpoint = format!("tcp://{}", resolve(to)?);

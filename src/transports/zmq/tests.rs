@@ -1,4 +1,4 @@
-//! What strangers do to an answering socket, and what it holds. All skip where there is no library.
+//! What strangers do to an answering socket, and what it holds. All skip without the library.
 
 use std::{
     io::{Read, Write},
@@ -67,7 +67,7 @@ impl PortUser for Pings {
     }
 }
 
-/// Asks so many times, which must all be answered.
+/// Asks `samples` times; all requests must be answered.
 fn assert_answers(to: &str, size: usize, samples: u64) {
     let series = Arc::new(Series::default());
     let mut port = ask_foreign(to, size, PATIENCE).unwrap();
