@@ -56,7 +56,7 @@ fn rt_throttling(subject: &CheckedMachine) -> Finding {
 enum FairServer {
     /// There is none, or it is off.
     None,
-    /// It takes so much of each second, on the CPU where it takes most.
+    /// It takes this much of each second, on the CPU where it takes most.
     Takes { ms: i64 },
     /// The kernel has one, and does not show it.
     Unknown,
