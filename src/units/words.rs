@@ -35,7 +35,7 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// So many of something whose plural ends in s: `1 sample`, `12 345 samples`.
+/// A count of something whose plural ends in s: `1 sample`, `12 345 samples`.
 #[must_use]
 pub fn many(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {one}s", count(n)) }
