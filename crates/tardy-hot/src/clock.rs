@@ -1,8 +1,8 @@
 //! The clock: `CLOCK_MONOTONIC`, the one that `bpf_ktime_get_ns` and hrtimers use. Beside it that
 //! of packets, `CLOCK_REALTIME`.
 
-/// Nanoseconds of `CLOCK_MONOTONIC`. Served by the vDSO where the clock source allows it; then it
-/// is no system call.
+/// Nanoseconds of `CLOCK_MONOTONIC`. Where the clock source allows it, the vDSO reads the clock
+/// without a system call.
 #[inline(always)]
 #[must_use]
 pub fn now_ns() -> i64 {

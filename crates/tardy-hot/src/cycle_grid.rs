@@ -15,13 +15,13 @@
 
 use crate::ring::Sample;
 
-/// So many blocks are remembered.
+/// The number of blocks that are remembered.
 pub const POINTS: usize = 16;
 
 /// The fewest callbacks of a block.
 pub const FEWEST: u32 = 16;
 
-/// From so many blocks on the slope of the grid is estimated.
+/// The slope of the grid is estimated from this number of blocks on.
 const SLOPED_FROM: usize = 4;
 
 /// A block has about so long, ns.
@@ -76,7 +76,7 @@ pub struct Cycle {
 }
 
 impl CycleGrid {
-    /// Of a server with so many frames in a cycle, and in a second; both more than 0.
+    /// A server with `frames` frames in a cycle and `rate_hz` frames in a second; both more than 0.
     #[must_use]
     pub fn new(frames: u32, rate_hz: u32) -> Self {
         let (frames, rate_hz) = (frames.max(1), rate_hz.max(1));

@@ -30,7 +30,7 @@ pub trait TaskCpu {
     /// The `errno` of the system call; `EINTR` when a signal ended the sleep.
     fn sleep_until(&mut self, t_ns: i64) -> Result<(), c_int>;
 
-    /// Does so many loops of work.
+    /// Does `loops` loops of work.
     fn work(&mut self, loops: u64);
 }
 
@@ -75,11 +75,11 @@ pub trait Bursts {
     /// The loops of the next frame.
     fn take(&mut self) -> u64;
 
-    /// Leaves out so many frames.
+    /// Leaves out this number of frames.
     fn skip(&mut self, frames: u64);
 }
 
-/// So many loops in every frame.
+/// This number of loops in every frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Even(pub u64);
 
@@ -104,7 +104,7 @@ pub struct Rising {
 }
 
 impl Rising {
-    /// A hundredth of the period is so many loops.
+    /// `hundredth` loops take a hundredth of the period.
     #[must_use]
     pub const fn new(hundredth: u64) -> Self {
         Self { hundredth, next: 0 }

@@ -17,13 +17,13 @@ use crate::{
     wakeup::{Sink, errno},
 };
 
-/// The measured time is cut into so many slices, each of which has its sums.
+/// The number of slices of the measured time; each slice has its own sums.
 pub const SLICES: usize = 20;
 
 /// The latencies that wake-ups are counted within, ns.
 pub const WITHIN_NS: [i64; 2] = [1_000_000, 2_000_000];
 
-/// So many interrupts are the least that a grid is estimated from.
+/// The least number of interrupts from which a grid is estimated.
 const LEAST_ARRIVALS: u32 = 16;
 
 /// What happened in one slice.

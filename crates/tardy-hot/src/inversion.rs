@@ -33,7 +33,7 @@ use crate::{
 /// The mutexes, in the order of [`Contest::new`]: with priority inheritance, and without.
 pub const KINDS: usize = 2;
 
-/// The measured time is cut into so many slices, each of which has its sums.
+/// The number of slices of the measured time; each slice has its own sums.
 pub const SLICES: usize = 20;
 
 /// A mutex of the C library, at its own place: it must not move.
@@ -212,7 +212,7 @@ pub fn burst(contest: &Contest, hog_ns: i64) {
     }
 }
 
-/// Uses so much CPU time.
+/// Uses `ns` of CPU time.
 fn work(ns: i64) {
     let end_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) + ns;
     while cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) < end_ns {}

@@ -54,7 +54,7 @@ pub trait Nic {
     fn take(&mut self, stamp: NicStamp);
 }
 
-/// There is none that stamps.
+/// A receiver without a network card that stamps packets.
 #[derive(Debug)]
 pub struct NoNic;
 

@@ -42,7 +42,7 @@ pub use arrivals::{Arrivals, Passage, TracedArrivals, TracedPassage};
 pub use tcp::Tcp;
 pub use udp::Udp;
 
-/// So long before a packet is due, a spinning end no longer checks its socket, ns: receiving one
+/// A spinning end stops checking its socket this long before a packet is due, ns: receiving one
 /// packet takes less.
 pub const GUARD_NS: i64 = 5_000;
 
@@ -80,7 +80,7 @@ pub trait Packets {
 
 /// How an end waits for the time of its next packet.
 pub trait Pacing {
-    /// So long before it the end begins to spin, ns.
+    /// The end begins to spin this long before a packet is due, ns.
     fn spin_ns(&self) -> i64;
 }
 
@@ -92,7 +92,7 @@ pub struct Sleep;
 #[derive(Debug, Clone, Copy)]
 pub struct SpinPacing;
 
-/// Sleeps until so many ns before it, then spins.
+/// Sleeps until this number of ns before a packet is due, then spins.
 #[derive(Debug, Clone, Copy)]
 pub struct Hybrid(pub i64);
 
@@ -127,7 +127,7 @@ pub struct PacketPeriod {
 }
 
 impl PacketPeriod {
-    /// Of so many packets in 1,000 s, at least one.
+    /// A schedule of `per_1000_s` packets in 1,000 s, at least one.
     #[must_use]
     pub const fn of_rate(per_1000_s: u64) -> Self {
         let per_1000_s = if per_1000_s == 0 { 1 } else { per_1000_s as u128 };
@@ -390,7 +390,7 @@ fn not_sent(counts: &Counts, errno: c_int, is_recorded: bool) -> bool {
     matches!(errno, libc::EPIPE | libc::ECONNRESET | libc::EBADF | libc::ENOTSOCK | libc::ENOTCONN)
 }
 
-/// So many zeros, their memory already written to.
+/// Zeros, `size` bytes of them, their memory already written to.
 fn buffer(size: usize) -> Box<[u8]> {
     // Zeros from the start would be pages that were not written to yet.
     let mut bytes = vec![1; size].into_boxed_slice();

@@ -138,7 +138,7 @@ impl<S: Sink, Q: Softirq> Sink for Traced<'_, S, Q> {
 pub struct HandedOver<S> {
     /// Keeps the whole latency.
     pub inner: S,
-    /// Samples on their way; where there is no room one is counted as dropped.
+    /// Samples on their way; if the ring is full, a sample is counted as dropped.
     pub samples: Writer<Late>,
 }
 

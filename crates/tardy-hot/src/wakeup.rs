@@ -128,7 +128,7 @@ impl Wake for Relative {
 #[derive(Debug)]
 pub struct Periodic {
     timer: c_int,
-    /// What is read is the number of expirations above so many bits.
+    /// The number of expirations is in the bits above this shift.
     shift: u32,
     read: u64,
     grid: CountedGrid,

@@ -17,7 +17,7 @@ pub mod zmq;
 
 use core::ffi::c_int;
 
-/// The buffer of messages of so many bytes, at least one, each page of it written to.
+/// The buffer of messages: `bytes` bytes, at least one, each page written to.
 fn buffer(bytes: usize) -> Box<[u8]> {
     // A value that the compiler does not know to be zero forces the pages in.
     let mut buffer = vec![std::hint::black_box(1); bytes.max(1)].into_boxed_slice();

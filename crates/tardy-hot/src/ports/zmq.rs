@@ -137,7 +137,7 @@ impl<const REQUEST: bool> Zmq<REQUEST> {
         }
     }
 
-    /// Reads what is left of a message that is none of ours.
+    /// Reads the rest of a message that is not ours.
     #[cold]
     fn refuse(&mut self, mut more: bool, errno: c_int) -> c_int {
         self.is_filled = false;

@@ -244,7 +244,7 @@ const PAGE_BYTES: usize = 4096;
 const PAGES_APART: usize = 16;
 
 impl PageFault {
-    /// Of a file of so many bytes.
+    /// For a file of `length` bytes.
     #[must_use]
     pub const fn new(file: OwnedFd, length: usize) -> Self {
         Self { file, pages: length / PAGE_BYTES / PAGES_APART }
@@ -280,7 +280,7 @@ pub struct MapUnmap {
 const TOUCHED_BYTES: usize = 160 << 10;
 
 impl MapUnmap {
-    /// Of so many bytes of the file.
+    /// For `length` bytes of the file.
     #[must_use]
     pub const fn new(file: OwnedFd, length: usize) -> Self {
         Self { file, length }
@@ -298,7 +298,7 @@ impl Repeated for MapUnmap {
     }
 }
 
-/// select over so many descriptors, none of which is ready, without waiting.
+/// select over a number of descriptors, none of which is ready, without waiting.
 #[derive(Debug)]
 pub struct Select {
     pipes: Vec<(OwnedFd, OwnedFd)>,
@@ -337,7 +337,7 @@ impl Repeated for Select {
     }
 }
 
-/// epoll_wait over so many descriptors, none of which is ready, without waiting.
+/// epoll_wait over a number of descriptors, none of which is ready, without waiting.
 #[derive(Debug)]
 pub struct EpollWait {
     waits: OwnedFd,
@@ -388,7 +388,7 @@ mod tests {
         (0..count).map(made).collect()
     }
 
-    /// Without a name, of so many bytes, all in memory.
+    /// A file without a name, `bytes` long, all in memory.
     fn file(bytes: usize) -> OwnedFd {
         // SAFETY: the name is a C string; the call takes no other pointer.
         let made = unsafe { libc::memfd_create(c"tardy-test".as_ptr(), libc::MFD_CLOEXEC) };

@@ -25,7 +25,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// So many bytes, at least one.
+    /// Memory of `length` bytes, at least one.
     #[must_use]
     pub fn new(length: usize) -> Self {
         let length = length.max(1);
@@ -51,7 +51,7 @@ impl Buffer {
 pub struct MemoryRead(Buffer);
 
 impl MemoryRead {
-    /// Of so many bytes.
+    /// For a buffer of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self(Buffer::new(bytes))
@@ -72,7 +72,7 @@ impl Repeated for MemoryRead {
 pub struct MemoryWrite(Buffer);
 
 impl MemoryWrite {
-    /// Of so many bytes.
+    /// For a buffer of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self(Buffer::new(bytes))
@@ -96,7 +96,7 @@ pub struct MemoryCopy {
 }
 
 impl MemoryCopy {
-    /// Of so many bytes.
+    /// For a buffer of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { from: Buffer::new(bytes), to: Buffer::new(bytes) }

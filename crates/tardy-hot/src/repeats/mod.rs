@@ -15,7 +15,7 @@ const BATCH_NS: i64 = 500_000;
 
 /// Work that can be repeated.
 pub trait Repeated {
-    /// Does it so many times.
+    /// Does it `iterations` times.
     ///
     /// # Errors
     /// The number of the system's error.

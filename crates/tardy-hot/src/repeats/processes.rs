@@ -230,7 +230,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Of a process for each pipe, with so many bytes of data each; this one is the first.
+    /// One process for each pipe, with `bytes` bytes of data each; this process is the first.
     ///
     /// # Errors
     /// The number of the error where there cannot be so many.
@@ -241,7 +241,7 @@ impl Ring {
             let [(from, _), (_, to)] = pair else { continue };
             let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
             partners.push(Partner::start(cpu, || {
-                // Pages of its own: until they are written they are those of all.
+                // Private pages: until they are written they are shared by all.
                 data.bytes_mut().fill(2);
                 let data = data.bytes().get(..bytes).unwrap_or_default();
                 while pass(from, to, data).is_ok() {}
@@ -280,7 +280,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// By these pipes in turn, with so many bytes of data.
+    /// Uses these pipes in turn, with `bytes` bytes of data.
     #[must_use]
     pub fn new(pipes: Vec<Pipe>, bytes: usize) -> Self {
         Self { pipes, data: Buffer::new(bytes), at: 0 }

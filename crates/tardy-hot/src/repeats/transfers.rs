@@ -67,7 +67,7 @@ fn send(to: &OwnedFd, message: &[u8], most: u64) {
     let mut left = most;
     while left > 0 {
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(message.len());
-        // SAFETY: the message has at least so many bytes.
+        // SAFETY: the message has at least `length` bytes.
         match checked(unsafe { libc::write(to.as_raw_fd(), message.as_ptr().cast(), length) }) {
             Ok(written) => left -= written as u64,
             Err(libc::EINTR) => {}
@@ -124,7 +124,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps so many bytes of a file that nobody else can reach and that stays as long.
+    /// Maps `length` bytes of a file that nobody else can reach and that stays as long.
     ///
     /// # Errors
     /// The number of the error.

@@ -13,7 +13,7 @@ pub struct Tcp {
     /// From here on `out` is still to be sent; its length where it is sent.
     sent: usize,
     into: Box<[u8]>,
-    /// So much of a packet is there.
+    /// The number of bytes of the packet that have arrived.
     got: usize,
 }
 
@@ -25,7 +25,7 @@ impl Tcp {
         Self { socket, out: buffer(size), sent: size, into: buffer(size), got: 0 }
     }
 
-    /// Sends what is left of a packet; `EAGAIN` where there is no room.
+    /// Sends the rest of a packet; `EAGAIN` if the socket is full.
     #[inline(always)]
     fn push(&mut self) -> Result<(), c_int> {
         while let Some(rest) = self.out.get(self.sent..).filter(|rest| !rest.is_empty()) {
