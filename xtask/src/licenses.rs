@@ -23,8 +23,8 @@ const IN_PAGE: &str = "echarts";
 const NAMES: [&str; 6] = ["license", "licence", "copying", "copyright", "notice", "unlicense"];
 const RULE: &str = "---- 8< ---- 8< ---- 8< ---- 8< ---- 8< ---- 8< ---- 8< ---- 8< ---- 8< ----";
 
-/// Code that is no crate, within a crate's package or linked by it, and where that package has the
-/// texts of its license.
+/// Code that is not a crate, within a crate's package or linked by it, and where that package has
+/// the texts of its license.
 struct Inner {
     name: &'static str,
     /// The crate whose package it is.
@@ -72,7 +72,7 @@ const ELSEWHERE: [(&str, &[&str]); 1] = [(
     "licenses/plotters.txt",
     &["plotters", "plotters-backend", "plotters-bitmap", "plotters-svg"],
 )];
-/// What is shorter is no license: its name alone, or a link.
+/// The length of the shortest license: shorter text is its name alone, or a link.
 const SHORTEST: usize = 80;
 
 /// A thing that is in the program or on its page.
@@ -317,7 +317,7 @@ fn read(path: &Path) -> Result<String> {
     Ok(lines.join("\n").trim_matches('\n').to_owned())
 }
 
-/// The list, then each text once, whoever has it.
+/// The list, then each text once, however many components have it.
 fn render(components: &[Component]) -> String {
     // By its words: some differ in white space alone.
     let mut numbers: BTreeMap<Vec<&str>, usize> = BTreeMap::new();

@@ -108,7 +108,7 @@ impl Frame<'_> {
             let mut outcomes = [None; 5];
             let mut order: Vec<usize> = (0..sides.len()).collect();
             if round % 2 == 1 {
-                // There and back, so that going first is no side's advantage.
+                // There and back, so that running before the other side gives no advantage.
                 order.reverse();
             }
             for at in order {

@@ -13,7 +13,7 @@ pub(crate) struct FigureRow {
     /// Median and interval, with units.
     pub measured: String,
     pub limit: String,
-    /// `None` if there is no limit or nothing could be measured.
+    /// `None` without a limit, or if nothing could be measured.
     pub met: Option<bool>,
 }
 

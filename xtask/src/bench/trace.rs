@@ -78,7 +78,7 @@ impl Frame<'_> {
             let mut outcomes = [None; 3];
             let mut order = [0, 1, 2];
             if round % 2 == 1 {
-                // There and back, so that going first is no side's advantage.
+                // There and back, so that running before the other side gives no advantage.
                 order.reverse();
             }
             for at in order {

@@ -118,7 +118,7 @@ pub(super) struct DelayPlan {
 }
 
 impl DelayPlan {
-    /// One of its own for each CPU.
+    /// One plan for each CPU.
     pub(super) fn new(seed: u64, cpu: u32, kinds: Vec<DelayContext>) -> Self {
         Self { state: seed ^ (u64::from(cpu) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15), kinds }
     }

@@ -33,19 +33,19 @@ pub(super) const PROCESSES: [(&str, Process); 5] = [
 const LEAST_NS: f64 = 5_000.0;
 /// The mean of what usual samples of bursts and peaks have above that.
 const USUAL_NS: f64 = 1_000.0;
-/// In a burst: at least this, and on average so much more.
+/// In a burst: at least this, and on average this much more.
 const BURST_NS: f64 = 20_000.0;
 const BURST_MORE_NS: f64 = 50_000.0;
 /// A burst begins at a usual sample, and ends at one of its own, with these probabilities.
 const BEGIN: f64 = 1e-4;
 const END: f64 = 0.02;
-/// Peaks: one in so many samples, from and up to.
+/// Peaks: one in this number of samples, from and up to.
 const PERIOD: u64 = 500;
 const PEAK_NS: f64 = 50_000.0;
 const PEAK_MORE_NS: f64 = 100_000.0;
 
 impl Process {
-    /// So many samples, ns.
+    /// `count` samples, ns.
     pub(super) fn draw(self, count: usize, random: &mut SplitMix64) -> Vec<u64> {
         let mut source = Source::new(self, random);
         (0..count).map(|_| source.next(random) as u64).collect()

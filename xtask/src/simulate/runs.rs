@@ -27,7 +27,7 @@ const NOISES: [(&str, Noise); 3] = [
 /// Half of the variance is common to all figures of a run.
 const SHARED: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
-/// Runs of B spread so much more than those of A in the rows of unequal spread.
+/// The factors by which runs of B spread more than those of A in the rows of unequal spread.
 const SPREADS: [f64; 2] = [1.0, 3.0];
 
 /// Skewed, with a standard deviation of 1.

@@ -39,7 +39,7 @@ const QUIET: [f64; 3] = [0.0, 0.3, 0.5];
 /// Where the level of a store changes, in nights.
 const PLACES: [usize; 3] = [30, 85, 140];
 
-/// So many stores for each row: each is analysed after each night.
+/// The number of stores for each row: each is analyzed after each night.
 const STORES: usize = 100;
 
 /// What the alarm is asked for where nothing is said.

@@ -88,7 +88,7 @@ pub(crate) fn select(cases: Vec<TestCase>, filters: &[String], ignored: Ignored)
     selection
 }
 
-/// One part of the tests: every so many of them, by their order in the list.
+/// One part of the tests: every n-th of them, by their order in the list.
 pub(crate) fn take_part(cases: Vec<TestCase>, part: Part) -> Vec<TestCase> {
     cases.into_iter().skip(part.number - 1).step_by(part.of).collect()
 }

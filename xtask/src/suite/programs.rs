@@ -28,7 +28,7 @@ pub(crate) struct TestProgram {
 /// What cargo is to build.
 #[derive(Debug, Default)]
 pub(crate) struct BuildRequest<'a> {
-    /// Targets of the kind `test`; all that `cargo test` has if there is none.
+    /// Targets of the kind `test`; if empty, all that `cargo test` has.
     pub targets: &'a [String],
     /// With optimizations.
     pub release: bool,

@@ -133,7 +133,7 @@ impl TestGuest<'_> {
         Ok(finished)
     }
 
-    /// What was said stays until the next guest, for who wants to know more.
+    /// The messages stay until the next guest, for further diagnosis.
     fn leave(&self, finished: &FinishedGuest, scratch: &Path) -> Result<()> {
         let last = target()?.join("vm/last");
         fs::create_dir_all(&last)?;

@@ -59,7 +59,7 @@ pub(crate) fn tests_tardy() -> Result<PathBuf> {
     Ok(Suite::build()?.tardy)
 }
 
-/// Without root a machine need not have what this needs; as root there is no excuse.
+/// Without root a machine need not have what this needs; as root a missing requirement is an error.
 fn skipped(why: &str) -> Result<()> {
     ensure!(!rustix::process::geteuid().is_root(), "vm: {why}");
     tell(&format!("vm: skipped: {why}"))

@@ -36,7 +36,7 @@ fn seed() -> u64 {
     given.unwrap_or(1)
 }
 
-/// Fewer delays are no test of a guest.
+/// The least number of delays that test a guest.
 const FEWEST: usize = 15;
 
 /// A guest that does nothing else, and measures as tardy does unless told otherwise.

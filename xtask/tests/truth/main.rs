@@ -23,7 +23,7 @@ use judge::{Injected, Outcome, Peak, Terms, judge, slack_ns};
 const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
 /// How long delays are injected, s; the run takes a little longer.
 const INJECTING_S: u32 = 45;
-/// The threshold is no lower, whatever the machine can: delays from 50 us on are judged, ns.
+/// The lowest threshold, whatever the machine can do: delays from 50 us on are judged, ns.
 const LOWEST_OVER_NS: i64 = 45_000;
 /// And no higher: enough of the delays have to be longer, ns.
 const HIGHEST_OVER_NS: i64 = 400_000;
@@ -201,7 +201,7 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
     hold(&outcome);
 }
 
-/// Everything, for whoever wants to know what went wrong: `TARDY_TEST_TRUTH` names a directory.
+/// Keeps everything for diagnosis: `TARDY_TEST_TRUTH` names a directory.
 fn keep(lines: &str, outcome: &Outcome, run: &Path) {
     let Some(into) = std::env::var_os("TARDY_TEST_TRUTH").map(PathBuf::from) else { return };
     fs::create_dir_all(&into).unwrap();

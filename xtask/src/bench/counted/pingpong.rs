@@ -86,7 +86,7 @@ impl Way {
         for round in 0..ROUNDS {
             let both = [self.tardy(round), self.peer(round)];
             let at = |place: usize| both.get((place + round) % 2).map_or("", String::as_str);
-            // There and back, so that going first is no side's advantage.
+            // There and back, so that running before the other side gives no advantage.
             script += &format!("{}\n{}\n", at(0), at(1));
         }
         let programs: &[&str] = match self {

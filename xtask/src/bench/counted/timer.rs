@@ -68,7 +68,7 @@ fn measure(guest: &CountedGuest, interval_ns: i64, with_helpers: bool) -> Result
     for round in 0..ROUNDS {
         let ours = format!("{} >/dev/null", tardy(interval_ns, WAKEUPS, &format!("ours-{round}")));
         let theirs = peer(interval_ns, WAKEUPS, &format!("theirs-{round}"));
-        // There and back, so that going first is no side's advantage.
+        // There and back, so that running before the other side gives no advantage.
         let both = if round % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
         script += &(both.join("\n") + "\n");
     }

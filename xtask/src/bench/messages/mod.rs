@@ -166,7 +166,7 @@ impl Frame<'_> {
         for round in 0..self.rounds {
             let ours = || self.tardy(way, places, round);
             let theirs = || self.peer(way, places, round);
-            // There and back, so that going first is no side's advantage.
+            // There and back, so that running before the other side gives no advantage.
             let both = if round % 2 == 0 {
                 ours().and_then(|ours| Ok((ours, theirs()?)))
             } else {

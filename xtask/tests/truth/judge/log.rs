@@ -43,7 +43,8 @@ impl Injected {
         self.kind == "page_walk"
     }
 
-    /// Began so long after the expiry that the thread may have been awake already: no truth.
+    /// Began late enough after the expiry that the thread may have been awake already: its truth is
+    /// unknown.
     pub(super) fn is_beside(&self) -> bool {
         self.at_ns - self.expires_ns > 20_000
     }
@@ -84,7 +85,7 @@ impl Injected {
         )
     }
 
-    /// It is no event of its own, so that it lasts until the next one.
+    /// It is not a separate event, so that it lasts until the next one.
     fn ends_unseen(&self) -> bool {
         ["switch", "from_idle", "to_idle", "masked", "masked_idle"].contains(&self.kind.as_str())
     }

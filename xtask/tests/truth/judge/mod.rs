@@ -21,7 +21,7 @@ pub(crate) use peak::{Part, Peak};
 
 /// Delays that are shorter are not judged, ns; nor those of which less is their own.
 pub(crate) const LEAST_NS: i64 = 50_000;
-/// A thread that is not the injector's ran first for no more than this, and is no delay, ns.
+/// A thread that is not the injector's ran first for no more than this, and is not a delay, ns.
 const STRANGER_NS: i64 = 100_000;
 /// How `why` names time that the steal clock counted.
 const STEAL: &str = "hypervisor (steal)";

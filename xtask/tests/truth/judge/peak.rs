@@ -62,7 +62,7 @@ impl Peak {
         self.blame.iter().any(|part| ["host", "hardware"].contains(&part.cause.as_str()))
     }
 
-    /// A thread ran first of which the log knows nothing. One that would explain all is no such.
+    /// A thread ran first that the log does not have. One that would explain all does not count.
     pub(super) fn met_stranger(&self) -> bool {
         let is_stranger = |part: &Part| {
             let is_own = part.task.as_deref().is_some_and(|task| task.starts_with("inject/"));
@@ -108,7 +108,7 @@ impl Peak {
         };
         let own = self.blame.iter().filter(is_own);
         if delay.kind.starts_with("softirq") {
-            // It is in one softirq; another one over the same wake-up is no part of it.
+            // It is in one softirq; another one over the same wake-up is not part of it.
             let mut by_vector = BTreeMap::<&str, i64>::new();
             for part in own {
                 let vector = part.name.split(':').next().unwrap_or_default();
