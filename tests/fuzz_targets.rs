@@ -15,7 +15,7 @@ use std::{
 
 use chance::{Campaign, Chance, repeats};
 
-/// Of its own, so that the targets find the macro where they look for it, and only there.
+/// A separate module, so that the targets find the macro where they look for it, and only there.
 mod stand_in {
     /// What a target does with one input.
     macro_rules! fuzz_target {

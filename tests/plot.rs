@@ -528,7 +528,7 @@ fn a_pdf_has_the_words_and_the_shapes_of_the_svg_and_carries_its_font() {
         let circles = shapes(&streams[0], " c") / 4;
         let rings = svg.matches("<circle").count() - filled(&svg, "circle");
         match kind {
-            // Rings, the bar of the scale and lines are no cells.
+            // Rings, the bar of the scale and lines are not cells.
             PictureKind::Heatmap => {
                 let areas = svg.matches("<polygon").count();
                 let fills = streams[0].lines().filter(|line| *line == "f").count();

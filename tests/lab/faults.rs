@@ -4,7 +4,7 @@ use std::cell::Cell as Counter;
 
 use super::{support::eventually, *};
 
-/// Longer than the limit of any guest here: whoever waits for its end meets that.
+/// Longer than the limit of any guest here, so that every wait for its end meets that limit.
 const ENDLESS: [&str; 2] = ["timer", "--duration=24h"];
 
 #[test]

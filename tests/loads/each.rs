@@ -146,7 +146,7 @@ fn start_working(text: &str) -> RunningLoad {
 
 #[test]
 fn there_is_a_test_for_every_load() {
-    // Those two have tests of their own.
+    // Those two have their own tests.
     let tested = TINY.iter().map(|tiny| tiny.text.split(':').next().unwrap());
     let tested: BTreeSet<&str> = tested.chain(["idle", "printk"]).collect();
     let all: BTreeSet<&str> = LOADS.iter().map(|load| load.name).collect();

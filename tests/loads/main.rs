@@ -221,7 +221,7 @@ fn a_stand_in_for_tardy() {
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// A stand-in in a process group of its own, and the leader of its load.
+/// A stand-in in its own process group, and the leader of its load.
 fn start_stand_in(text: &str) -> (Child, Pid) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_stand_in_for_tardy", "--nocapture"])

@@ -50,7 +50,7 @@ fn said(store: &Store) -> String {
     fs::read_to_string(store.path().join("said")).unwrap_or_default().replace('\n', "")
 }
 
-/// Waits until so many blocks of a comparison are in its record.
+/// Waits until `count` blocks of a comparison are in its record.
 fn wait_for_blocks(store: &Store, count: usize) {
     let file = place(store).join("ab.json");
     eventually("blocks in ab.json", || {

@@ -180,7 +180,7 @@ fn a_command_that_forks_and_execs_all_the_time_is_seen_with_all_its_children_and
     assert!(fs::read_to_string(store.runs().join("r/series.hlog")).unwrap().contains("Tag=sleep,"));
 }
 
-/// Uses so much CPU time.
+/// Uses `ns` of CPU time.
 pub(super) fn work(ns: i64) {
     let cpu_ns = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

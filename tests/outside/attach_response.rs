@@ -21,7 +21,7 @@ pub(super) fn pin() {
     cpus.iter().take(1).collect::<tardy::sys::cpus::Cpus>().pin_this_thread().unwrap();
 }
 
-/// Sleeps until the next whole number of periods, and so much longer, since the clock began: so
+/// Sleeps until the next multiple of the period since the clock began, and then for `after_ns`: so
 /// threads keep their distance from each other.
 pub(super) fn sleep_until_next(period_ns: i64, after_ns: i64) {
     let now = clock_gettime(rustix::time::ClockId::Monotonic);
@@ -198,7 +198,7 @@ fn pi_mutex() -> usize {
     })
 }
 
-/// Works for so long with the mutex.
+/// Works for `ns` with the mutex.
 fn locked(ns: i64) {
     let mutex = pi_mutex() as *mut libc::pthread_mutex_t;
     // SAFETY: it was initialised, and lives on.

@@ -32,7 +32,7 @@ struct Server {
 }
 
 impl Server {
-    /// Absent, and said so, where there is no jackd.
+    /// Absent, with a message, if jackd is not installed.
     fn start(test: &str) -> Option<Self> {
         let name = format!("tardy-{}-{test}", std::process::id());
         let how = if is_root() { "-R" } else { "-r" };
@@ -218,7 +218,7 @@ fn what_is_absent_or_means_nothing_is_refused_with_a_remedy() {
         assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
         assert!(said.err.replace('\n', " ").contains(remedy), "{arguments:?}: {}", said.err);
     }
-    // What the loader finds first is none.
+    // The file that the loader finds first is not a library.
     let hidden = store.path().join("hidden");
     fs::create_dir(&hidden).unwrap();
     fs::write(hidden.join("libjack.so.0"), "no library").unwrap();

@@ -12,7 +12,7 @@ use super::support::{Store, list, read_record, whole};
 
 const SENT: usize = 8 << 20;
 
-/// Sends so many bytes over loopback to itself.
+/// Sends `bytes` bytes over loopback to itself.
 fn send(bytes: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -65,7 +65,7 @@ impl Campaign {
     }
 }
 
-/// So many of these, or all where there are no more.
+/// `count` of these, or all if there are fewer.
 pub(crate) fn some_of<T>(mut all: Vec<T>, count: usize, chance: &mut Chance) -> Vec<T> {
     while all.len() > count {
         all.swap_remove(chance.below(all.len()));

@@ -94,7 +94,7 @@ fn left_of_a_run(
 ) -> String {
     eventually("the load is gone", || store.processes().is_empty());
     if !store.runs().join("r/run.json").exists() {
-        // It had not begun: then there is no run, and tardy says so.
+        // It had not begun: then no run exists, and tardy says so.
         assert_eq!(store.run(&["show", "r"]).code, Some(2), "{:?}", killed.after);
         return "no run yet".into();
     }
@@ -133,7 +133,7 @@ fn assert_all_but_the_last_second(record: &Value, page: &Value, killed: &Killed)
 
 /// No period is missing in what was recorded, and hardly a single sample.
 fn assert_samples(record: &Value, page: &Value, missing_ns: i64, moment: &str) {
-    // The stages of a traced wake-up have no schedule of their own, and the page no points.
+    // The stages of a traced wake-up lack their own schedule, and the page no points.
     let is_whole = |series: &&Value| !series["name"].as_str().unwrap().contains('/');
     for (number, series) in list(&record["series"]).iter().filter(is_whole).enumerate() {
         let periods = whole(&series["count"]) + whole(&series["missed"]);

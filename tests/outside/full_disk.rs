@@ -1,5 +1,5 @@
 //! A disk that fills up while a run is in progress, or is full before. The disk is a small tmpfs in
-//! a mount namespace of its own, which ends with the test.
+//! its own mount namespace, which ends with the test.
 
 use std::{path::Path, process::Command};
 
@@ -105,7 +105,7 @@ pub(crate) fn assert_counts(store: &Store, run: &Path, record: &Value) {
     }
 }
 
-/// So many pages of 4 KiB are more than the run of the next test takes.
+/// The number of pages of 4 KiB that exceeds what the run of the next test takes.
 const PAGES: usize = 250;
 
 /// Room for what is held back and the first record, and not for all with which a log begins.
@@ -132,7 +132,7 @@ fn a_disk_of_any_size_is_large_enough_or_is_said_to_be_full() {
     campaign.end();
 }
 
-/// Whether a run on a disk of so many pages kept everything; `None` if it was refused.
+/// Whether a run on a disk of `pages` pages kept everything; `None` if it was refused.
 fn is_complete_on(pages: usize) -> Option<bool> {
     let store = Store::new();
     let run = ["run", "fake", "--duration", "1s", "--warmup", "0s", "--cpus", "0", "--raw"];

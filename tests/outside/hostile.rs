@@ -80,7 +80,7 @@ fn records_of_a_lab_that_fill_the_memory_together_are_refused_with_the_limit() {
     );
 }
 
-/// The record of the run, with so many series of which none has a count; `status` as it says.
+/// The record of the run, with `count` series without any count; `status` as it says.
 fn many_series(record: &Value, count: usize, status: &str) -> Value {
     let mut record = record.clone();
     let mut one = record["series"][0].clone();

@@ -112,7 +112,7 @@ fn every_kept_file_is_recognised_and_its_run_can_be_read() {
         let shown = store.run(&["show", name, "--intervals", "--tail"]);
         assert_eq!(shown.code, Some(0), "{name}: {shown:?}");
         if list(&read_record(&store.runs().join(name))["series"]).is_empty() {
-            // Figures alone are no distribution.
+            // Figures alone are not a distribution.
             assert!(
                 shown.out.contains("cpu0/noise")
                     || shown.out.contains('+')

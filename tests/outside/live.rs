@@ -58,7 +58,7 @@ impl Drop for Measuring {
     }
 }
 
-/// Waits until the run has so many samples more.
+/// Waits until the run has more samples.
 fn goes_on(store: &Store) {
     let before = store.count("r");
     eventually("the run goes on", || store.count("r") > before);
@@ -238,7 +238,7 @@ fn on_a_terminal_that_nobody_reads_a_signal_ends_the_view_and_its_end_the_run() 
     let store = Store::new();
     let (measuring, mut viewed) = top_of(&store);
     viewed.stop_reading();
-    // A whole frame, for which there is no room.
+    // A complete frame, which does not fit.
     viewed.resize(LARGE);
     goes_on(&store);
     goes_on(&store);

@@ -7,7 +7,7 @@ use super::{
     support::{Store, eventually, finish, list, pause, whole},
 };
 
-/// Memory may grow by so much without growing with the samples: a page here and there.
+/// The memory that may be added without growing with the samples: a page here and there.
 const SLACK_KB: i64 = 4 << 10;
 
 /// What the process keeps in memory, KiB; `None` if it is gone.
@@ -17,7 +17,7 @@ fn resident_kb(child: &Child) -> Option<i64> {
     line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// 500 hours of a sample a millisecond, or 30 of them where there is no time.
+/// 500 hours of a sample a millisecond, or 30 of them if time is short.
 #[test]
 fn memory_does_not_grow_with_the_samples() {
     let store = Store::new();

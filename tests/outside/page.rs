@@ -210,7 +210,7 @@ fn a_hostile_name_stays_inside_its_block() {
             .run(&[&SHORT[..], &["--duration", "100ms", "--cpus", "0", "--name", name]].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
     }
-    // A name is no path, but nobody keeps others from writing one with a slash into a record.
+    // A name is not a path, but nobody keeps others from writing one with a slash into a record.
     let record = store.runs().join("]]>--!>/run.json");
     let text = fs::read_to_string(&record).unwrap();
     let evil = "</script><script>alert(1)</script>";

@@ -88,7 +88,7 @@ fn each_cell_is_a_run_and_every_row_is_measured_before_any_is_measured_again() {
         );
         assert_eq!((&cell["status"], &cell["validity"]), (&"measured".into(), &run["validity"]));
     }
-    // The directory of a plan is no damaged run: it is listed as what it is.
+    // The directory of a plan is not a damaged run: it is listed as what it is.
     let listed = store.run(&["list", "--json"]);
     assert_eq!(listed.err, "");
     let listed: Value = serde_json::from_str(&listed.out).unwrap();

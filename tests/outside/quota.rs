@@ -10,7 +10,7 @@ use super::{
     support::{Store, codes, finish, piped, skip, with_time},
 };
 
-/// Ordinary threads of the group have so much of each 100 ms.
+/// The time that ordinary threads of the group have in each 100 ms.
 const QUOTA_MS: u32 = 20;
 
 #[test]

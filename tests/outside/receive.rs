@@ -27,7 +27,7 @@ fn receive(store: &Store, arguments: &[&str]) -> Said {
     store.run(&[&RECEIVE, arguments].concat())
 }
 
-/// A port that was free a moment ago, and is none of those that the kernel gives to other tests.
+/// A port that was free a moment ago, and is not one that the kernel gives to other tests.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Tests are their own processes that start one after the other.
@@ -114,7 +114,8 @@ fn busy_polling_of_a_device_that_cannot_be_polled_is_reported() {
 fn so_many_samples_are_taken_as_asked_for_and_kept() {
     let store = Store::new();
     let mut turns = 0;
-    // A reader that does not run for long loses packets. What comes after the last sample is none.
+    // A reader that does not run for long loses packets. What comes after the last sample does not
+    // count.
     eventually("no packet is lost", || {
         turns += 1;
         let name = format!("r{turns}");

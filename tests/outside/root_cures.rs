@@ -266,7 +266,7 @@ fn an_interrupt_that_is_planted_in_a_guest_is_found_cured_and_left_as_it_was() {
     let Some(machine) = Measured::new() else { return };
     let own = machine.cpu.to_string();
     fs::write(SERIAL, &own).unwrap();
-    // Emulated, the measured thread takes so much CPU time that the kernel throttles it now and
+    // Emulated, the measured thread takes enough CPU time that the kernel throttles it now and
     // then, which is another true cause.
     fs::write("/proc/sys/kernel/sched_rt_runtime_us", "-1").unwrap();
     let chatter = Chatter::new();

@@ -1,4 +1,4 @@
-//! Settings of the machine that are set for a time: put back whatever ends tardy, and noticed where
+//! Settings of the machine that are set for a time: restored however tardy ends, and noticed if
 //! somebody else changes them. Needs root; the settings used here matter to nobody meanwhile.
 
 use std::{

@@ -47,7 +47,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// In mounts of its own, after `script`.
+    /// In its own mounts, after `script`.
     fn command(&self, script: &str, arguments: &[&str]) -> Command {
         let inner = self.store.shell(&format!("{MOUNT}\n{script}"), arguments);
         let mut outer = Command::new("unshare");

@@ -68,7 +68,7 @@ fn started(store: &Store, name: &str, arguments: &[&str]) -> (Child, i32) {
     (child, far_ends(store)[0])
 }
 
-/// Waits until so many packets more have arrived.
+/// Waits until `packets` more packets have arrived.
 fn wait_for_more(store: &Store, name: &str, packets: i64) {
     let before = store.count(name);
     eventually("more packets", || store.count(name) > before + packets);

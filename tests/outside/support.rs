@@ -127,8 +127,8 @@ impl Store {
         command
     }
 
-    /// tardy that may lock so much memory; where the caller is root, the limit is set before the
-    /// rights are given up.
+    /// tardy that may lock `bytes` of memory; if the caller is root, the limit is set before the
+    /// privileges are given up.
     pub(crate) fn may_lock(&self, bytes: u64, arguments: &[&str]) -> Command {
         let Some(user) = self.user else {
             return self.shell(&format!("ulimit -l {} || exit 9", bytes >> 10), arguments);
@@ -152,7 +152,7 @@ impl Store {
         piped(&mut self.tardy(arguments))
     }
 
-    /// Feeds so many made-up samples (`tardy::probes::fake`) into the run `r`, single ones kept.
+    /// Feeds made-up samples (`tardy::probes::fake`) into the run `r`, single ones kept.
     pub(crate) fn made_up(&self, samples: &str) {
         let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--interval", "10us"];
         let said = self.run(
@@ -350,7 +350,7 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     })
 }
 
-/// Waits until whoever listens at a UDP port of loopback has read all that came.
+/// Waits until the listener at a UDP port of loopback has read all that came.
 pub(crate) fn wait_until_read(port: u16) {
     let own = format!(":{port:04X}");
     let unread = |line: &str| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::{Store, eventually, list, page_data};
 
-/// So many nights; from `change` on slower by half, under another kernel.
+/// `count` nights; from `change` on slower by half, under another kernel.
 fn write(store: &Store, count: i64, change: i64) {
     let start: jiff::Timestamp = "2024-01-01T03:00:00Z".parse().unwrap();
     for night in 0..count {
@@ -110,7 +110,7 @@ fn a_change_is_found_said_and_an_alarm_while_it_is_new() {
     let alarms = list(&seen["rows"][0]["figures"][0]["alarms"]);
     assert_eq!((code, alarms.len()), (Some(1), 1), "{alarms:?}");
     assert_eq!((&alarms[0]["since"], &alarms[0]["is_worse"]), (&json!("2024-04-10"), &json!(true)));
-    // Better is no alarm.
+    // An improvement is not an alarm.
     let earlier = asked(&store, &["--alarm=20", "--where", "kernel=6.12"]);
     assert_eq!(earlier.0, Some(0), "{earlier:?}");
 }
@@ -209,7 +209,7 @@ fn a_clock_that_was_not_set_and_a_damaged_record_disturb_no_other_night() {
     let said = store.run(&["trend"]);
     assert!(said.err.contains("night-123"), "{said:?}");
     assert!(said.err.contains("3 misdated runs (before 2001, or in the future)"), "{said:?}");
-    // The index is no truth: without it, and with a damaged one, the answer is the same.
+    // The index is not needed: without it, and with a damaged one, the answer is the same.
     let index = store.runs().join(".tardy-index");
     let text = fs::read_to_string(&index).unwrap();
     for odd in [None, Some(&text[..text.len() / 2]), Some("{}")] {

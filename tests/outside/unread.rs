@@ -45,7 +45,7 @@ fn a_run_ends_whole_though_nobody_reads_its_terminal() {
         record.is_some_and(|record| record["status"] == "complete")
     };
     eventually("the run is whole", is_whole);
-    // What it has to say at the end waits for the terminal; that is no matter of the run.
+    // What it has to say at the end waits for the terminal; that does not concern the run.
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::support::{SHORT, Store, codes, finish, is_root, list, piped, skip};
 
-/// Hides what is below `/proc` from the program, in a mount namespace of its own.
+/// Hides what is below `/proc` from the program, in its own mount namespace.
 const WITHOUT_PROC: &str = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
 
 /// An empty file over one of the kernel's, as containers have it.
@@ -15,8 +15,8 @@ const WITHOUT_INTERRUPTS: &str = "mount --bind /dev/null /proc/interrupts && exe
 /// No control groups to be seen.
 const WITHOUT_GROUPS: &str = "mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" \"$@\"";
 
-/// The record of a short run after `script` in a mount namespace of its own; nothing where that
-/// cannot be made.
+/// The record of a short run after `script` in its own mount namespace; `None` if that cannot be
+/// made.
 fn measured(store: &Store, name: &str, script: &str) -> Option<Value> {
     let within = |program: &str, arguments: &[&str]| {
         let mut command = Command::new("unshare");

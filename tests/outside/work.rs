@@ -77,7 +77,7 @@ fn a_response_over_the_deadline_names_who_came_in_the_midst_of_the_work() {
         assert_eq!(parts, whole(&peak["latency_ns"]), "{peak}");
         assert!(peak["stages"].is_null(), "{peak}");
     }
-    // Work is no part of a wake-up, and has sums and peaks of its own.
+    // Work is not part of a wake-up, and has its own sums and peaks.
     let bands = || list(&why["bands"]).iter().flat_map(|band| list(&band["causes"]));
     assert!(bands().count() > 0 && bands().all(|cause| cause["cause"] != "own_work"), "{why}");
     let is_late = |name: &str| {

@@ -111,7 +111,7 @@ fn a_foreign_req_socket_gets_every_message_back_and_the_echo_counts_them() {
 #[test]
 fn without_a_library_the_error_names_its_package() {
     let store = Store::new();
-    // What the loader finds first is none.
+    // The file that the loader finds first is not a library.
     let hidden = store.path().join("hidden");
     fs::create_dir(&hidden).unwrap();
     fs::write(hidden.join("libzmq.so.5"), "no library").unwrap();

@@ -42,7 +42,7 @@ fn packed(pattern: &[u8], times: usize) -> Packed {
     Packed { bytes: packer.finish().unwrap(), unpacked: pattern.len() * times }
 }
 
-/// A page of so many values that are written plainly.
+/// A page of `rows` values that are written plainly.
 fn page(packed: &Packed, rows: usize) -> Vec<u8> {
     let page = Page::DataPage {
         buf: packed.bytes.clone().into(),
@@ -58,7 +58,7 @@ fn page(packed: &Packed, rows: usize) -> Vec<u8> {
     sink.into_inner().unwrap()
 }
 
-/// A file of samples with so many row groups that each have one page in each column.
+/// A file of samples with `groups` row groups that each have one page in each column.
 fn write_groups(path: &Path, groups: usize, rows: usize, columns: &[Packed; 3]) {
     let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
     let file = File::create(path).unwrap();

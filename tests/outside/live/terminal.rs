@@ -87,7 +87,7 @@ impl Terminal {
         Viewed { child: command.spawn().unwrap(), terminal: self }
     }
 
-    /// Another size; whoever is in the foreground is told by a signal.
+    /// Another size; the foreground process gets a signal.
     pub(super) fn resize(&self, (columns, lines): (u16, u16)) {
         let size = Winsize { ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         self.reader.shown().screen_mut().set_size(some(lines), some(columns));
