@@ -175,7 +175,7 @@ fn relative_links(text: &str) -> Vec<String> {
     links
 }
 
-/// Names that a file declares as modules of their own files.
+/// Names that a file declares as modules in separate files.
 fn declared_modules(text: &str) -> BTreeSet<String> {
     let declared = |line: &str| {
         let line = line.trim_start().strip_suffix(';')?;

@@ -15,7 +15,7 @@ use std::{
     path::Path,
 };
 
-/// Circles that are allowed: the directory, and what is in the circle. There is none.
+/// Circles that are allowed: the directory, and what is in the circle. At present none.
 const KNOWN: &[(&str, &[&str])] = &[];
 
 /// A module by the names on its way from the crate.
