@@ -111,7 +111,7 @@ pub struct FigureRow {
     pub value: f64,
 }
 
-/// Everything that `run.json` says of a figure, from its values; those that are no numbers are
+/// Everything that `run.json` says of a figure, from its values; those that are not numbers are
 /// left out.
 #[must_use]
 pub fn summarize_figure(head: &FigureHead, values: &[f64]) -> FigureRecord {

@@ -8,7 +8,7 @@ use super::FigureRecord;
 /// the run, and as many from after it. `timer --work` has one for each CPU, `work/cpu1`.
 pub const WORK_FIGURE: &str = "work";
 
-/// So many times it is measured before the run, and after it.
+/// The number of measurements before the run, and after it.
 pub const WORK_REPEATS: usize = 5;
 
 /// The parameters of `interactive`.
@@ -38,7 +38,7 @@ pub struct InteractiveTask {
 }
 
 /// How much work the CPU did in a millisecond before the run and after it, loops: the medians. Of
-/// several CPUs, that where they differ most. Absent where none was measured both times.
+/// several CPUs, that where they differ most. `None` if none was measured both times.
 #[must_use]
 pub fn work_before_and_after(figures: &[FigureRecord]) -> Option<(f64, f64)> {
     let both = figures.iter().filter(|figure| is_work(&figure.name)).filter_map(|work| {

@@ -100,10 +100,9 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Reads the peaks in `directory`, and keeps `most` whole: the worst, and the worst of
-/// each series ([`kept_peaks`]). A last line without its end
-/// is what a killed writer leaves; of a run that `ended` in order, it is damage. No file is no
-/// peak.
+/// Reads the peaks in `directory`, and keeps `most` whole: the worst, and the worst of each series
+/// ([`kept_peaks`]). A last line without its end is what a killed writer leaves; of a run that
+/// `ended` in order, it is damage. Without a file there are no peaks.
 #[must_use]
 pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
     read_peaks_as(directory, most, ended, std::convert::identity)

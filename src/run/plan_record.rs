@@ -166,8 +166,8 @@ impl PlanRecord {
         campaign_record::read(directory.join(PLAN))
     }
 
-    /// Reads the record in a directory that is held open, to go on with it; `shown` is where that
-    /// is.
+    /// Reads the record in a directory that is held open, to continue with it; `shown` is where
+    /// that is.
     ///
     /// # Errors
     /// As [`PlanRecord::open`]; or the caller is not the only one who can have written it.

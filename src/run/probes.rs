@@ -368,7 +368,7 @@ impl ProbeRecord {
         self.parameters().has_estimated_grid()
     }
 
-    /// What carries messages and how many bytes each has; absent where nothing was chosen.
+    /// What carries messages and how many bytes each has; `None` if nothing was chosen.
     #[must_use]
     pub fn carrier(&self) -> Option<(&str, u64)> {
         self.parameters().carrier()

@@ -135,7 +135,7 @@ pub struct SeriesHead {
 }
 
 impl SeriesHead {
-    /// That of one of its stages: on the same CPU, and without a schedule of its own.
+    /// That of one of its stages: on the same CPU, and without its own schedule.
     #[must_use]
     pub(crate) fn stage(&self, stage: &str) -> Self {
         Self { name: format!("{}/{stage}", self.name), cpu: self.cpu, period_ns: None }
@@ -195,8 +195,8 @@ pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) ->
     }
 }
 
-/// Absent where late wake-ups do not account for the periods that were missed, as those that a
-/// thread passed over while it worked: of these there is no latency, and a view without them would
+/// `None` if late wake-ups do not account for the periods that were missed, as those that a thread
+/// passed over while it worked: of these there is no latency, and a view without them would
 /// flatter.
 fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Option<Scheduled> {
     let view = per_period(counts, totals.max_ns, period_ns);

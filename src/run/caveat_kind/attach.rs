@@ -1,4 +1,4 @@
-//! Doubts about threads of others: who was not measured, and what ended.
+//! Doubts about external threads: which were not measured, and what ended.
 
 use serde::Serialize;
 

@@ -39,7 +39,7 @@ pub enum ImportCaveat {
         /// Whether the mean is the one that the file states, with them in it.
         mean_is_stated: bool,
     },
-    /// There is no histogram, only smallest, mean and largest.
+    /// The file has no histogram, only smallest, mean and largest.
     NoDistribution {
         /// Of how many samples.
         samples: u64,
@@ -99,7 +99,7 @@ pub enum ImportCaveat {
         /// The count.
         samples: u64,
     },
-    /// Figures of which the program states one number each, made of its own repetitions.
+    /// Figures of which the program states one number each, made of its repetitions.
     OneNumberEach {
         /// How many.
         figures: u64,
