@@ -124,7 +124,7 @@ fn response_cells(row: &AttachedRow, response: &AttachedTimes, waits: &[usize]) 
     cells
 }
 
-/// What the table leaves out, and what there is no row for.
+/// What the table leaves out, and what has no row.
 pub(super) fn remarks(document: &Document) -> Vec<String> {
     let Some(record) = &document.attached else { return Vec::new() };
     let mut said = Vec::new();

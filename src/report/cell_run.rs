@@ -25,7 +25,7 @@ pub(super) fn measured(run: &Run, gates: &[GateResult]) -> PageCellRun {
     }
 }
 
-/// One of which there are no numbers.
+/// A cell without numbers.
 #[must_use]
 pub(super) const fn unmeasured(status: CellStatus) -> PageCellRun {
     PageCellRun {

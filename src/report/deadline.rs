@@ -151,7 +151,7 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
     Ok(judged.iter().map(one).collect())
 }
 
-/// An attached thread without a response is judged by so many wake-ups or more.
+/// The least number of wake-ups by which an attached thread without a response is judged.
 const FEWEST: u64 = 10;
 
 /// The numbers of the series that have a deadline, and which.

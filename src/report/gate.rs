@@ -180,7 +180,7 @@ impl Gate {
         self.series.as_ref().is_none_or(|own| is_called(own, series))
     }
 
-    /// So many samples a series it takes at least to pass.
+    /// The number of samples a series that it takes at least to pass.
     #[must_use]
     pub fn fewest_samples(&self) -> u64 {
         match self.figure {

@@ -253,7 +253,7 @@ impl MissedInAll {
         self.have_view && self.are_material()
     }
 
-    /// Of work, of which so many periods had passed when it was begun.
+    /// Of work, of which this number of periods had passed when it was begun.
     fn words_of_work(&self, by_wakeup: u64) -> String {
         let of_wakeups = match by_wakeup {
             0 => String::new(),

@@ -15,9 +15,9 @@ use crate::{
     units::{count, rate},
 };
 
-/// So many sources are shown, the busiest.
+/// The number of sources that are shown, the busiest.
 const SOURCES: usize = 12;
-/// So many CPUs are shown at most, the latest of them.
+/// The greatest number of CPUs that are shown, the latest of them.
 const CPUS: usize = 8;
 /// A name is cut after this number of characters.
 const NAME: usize = 34;

@@ -130,7 +130,7 @@ fn overview(sheet: &MatrixView, figure: &str) -> Table {
     for row in &matrix.loads {
         let cell = |(kernel, cell): (&Column, &Option<MatrixCell>)| match cell {
             Some(cell) => of(cell, figure).map_or_else(|| "-".into(), range),
-            // Why there is no figure.
+            // The reason why the figure is missing.
             None if failed.contains(&(&*row.name, &*kernel.name)) => "failed".into(),
             None => "-".into(),
         };

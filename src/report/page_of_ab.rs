@@ -53,7 +53,7 @@ pub fn page(
     }
 }
 
-/// `--policy other`; `A` where a side has no options of its own and no command.
+/// `--policy other`; `A` if a side has neither options nor a command.
 fn name(record: &AbRecord, side: SideName) -> String {
     let own = record.side(side);
     let prepare = own.prepare.as_ref().map(|command| format!("after `{command}`"));

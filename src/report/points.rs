@@ -94,7 +94,7 @@ impl PointThinner {
     }
 }
 
-/// At most `most` points: the largest of so many neighbours each as that needs.
+/// At most `most` points: the largest of as many neighbours each as that needs.
 fn merged(maxima: &[(f64, i64)], most: usize, note: &str) -> Points {
     let group = maxima.len().div_ceil(most).max(1);
     let largest = |group: &[(f64, i64)]| group.iter().copied().max_by_key(|(_, latency)| *latency);

@@ -16,7 +16,8 @@ use crate::{
 /// Times whose levels are estimated, s: an hour, a day, a year.
 pub const TIMES_S: [f64; 3] = [3_600.0, 86_400.0, 31_557_600.0];
 
-/// With at most so many single samples a run is judged by these, else by the maxima of intervals.
+/// The greatest number of single samples by which a run is judged; with more, the maxima of
+/// intervals are used.
 const MOST_SAMPLES: u64 = 2_000_000;
 
 /// What lies over the lowest threshold: a seventh of the maxima of intervals, which is

@@ -68,7 +68,7 @@ pub fn of(causes: &Causes) -> Option<String> {
 }
 
 /// The largest of them in one sentence, `~` before what is inferred; nothing where there are none.
-/// With how many were analysed, where others were passed over.
+/// With how many were analysed, where others were skipped.
 pub(in crate::report) fn sentence(
     responses: &[ResponseCause],
     (analysed, passed_over): (u64, u64),

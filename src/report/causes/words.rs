@@ -112,7 +112,7 @@ pub fn while_words(part: &PagePart) -> Option<String> {
     };
     let named = if name.is_empty() { String::new() } else { named.replace("{}", name) };
     let is_sent = part.cause == Cause::Hardirq && !part.task.is_empty();
-    // Of an inferred one the task is who waits.
+    // Of an inferred one the task is the waiting task.
     let is_held = part.cause == Cause::Lock && part.basis == Basis::Measured;
     let by = match part.task.as_str() {
         "" => String::new(),

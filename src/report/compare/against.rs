@@ -98,7 +98,7 @@ impl GateBase {
         })
     }
 
-    /// Why it can never be decided by so many runs; nothing where it can.
+    /// Why it can never be decided by `runs` runs; `None` if it can.
     #[must_use]
     pub fn doubt(&self, runs: usize) -> Option<String> {
         (runs.min(self.runs.len()) < FEWEST_RUNS).then(|| {

@@ -12,7 +12,7 @@ use crate::{
     run::{BandDifference, CauseDifference, Run, peaks::Cause},
 };
 
-/// The ten worst are no band of a share of the samples.
+/// The ten worst are not a band of a share of the samples.
 const WORST: &str = "worst";
 
 /// One side's means of a band.

@@ -182,7 +182,7 @@ fn of_probe(document: &Document) -> Vec<(String, String)> {
             let name = name.strip_suffix("_ns").unwrap_or(name).replace('_', " ");
             (format!("probe's {name}"), shown.unwrap_or_default())
         };
-        // Which file was imported is no fact of what is in it.
+        // The name of the imported file is not a fact of its content.
         let known = parameters.iter().filter(|(name, _)| *name != "file" && *name != SAME_AS);
         found.extend(known.map(one));
     }

@@ -131,8 +131,8 @@ pub struct SideComparison {
     pub figures: Vec<ComparedFigureRow>,
     /// The other figures, without intervals.
     pub described: Vec<ComparedFigureRow>,
-    /// B / A at every percentile with a 95 % interval of its own; judges nothing. Empty where a
-    /// side has one or two runs and the other more.
+    /// B / A at every percentile with its own 95 % interval; judges nothing. Empty if a side has
+    /// one or two runs and the other more.
     pub shift: Vec<ShiftPoint>,
     /// What these runs cannot tell, and what it would take.
     pub remarks: Vec<String>,

@@ -1,5 +1,5 @@
-//! A comparison as text: who is compared, the figures, where a difference may come from, and last,
-//! where the eye is, the verdict.
+//! A comparison as text: the compared sides, the figures, where a difference may come from, and
+//! last, where the eye is, the verdict.
 
 use anstyle::{AnsiColor, Style};
 

@@ -26,12 +26,12 @@ pub(super) struct Raster {
     pub pixels: Vec<u8>,
 }
 
-/// The shapes in their order, many dots in groups of their own.
+/// The shapes in their order, many dots in separate groups.
 pub(super) fn groups(picture: &Picture) -> impl Iterator<Item = &[Shape]> {
     picture.shapes.chunk_by(|one, next| is_dot(one) == is_dot(next))
 }
 
-/// Whether these are so many dots that pixels are less.
+/// Whether there are enough dots that pixels are less.
 pub(super) fn is_crowd(shapes: &[Shape]) -> bool {
     shapes.len() > MOST_CIRCLES && shapes.first().is_some_and(is_dot)
 }

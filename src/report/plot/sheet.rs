@@ -162,7 +162,7 @@ impl Canvas {
     /// Places for `number` panels of one size, the names of their axes beside the outer ones.
     ///
     /// # Errors
-    /// There is no room for them.
+    /// They do not fit.
     pub(super) fn panels(
         &self,
         number: usize,

@@ -88,7 +88,7 @@ impl<'a> Stacks<'a> {
         Self(vec![Place::default()])
     }
 
-    /// Where there is no room for more places, what is left of a stack is too small.
+    /// If the graph is full, the rest of a stack is too small.
     fn add(&mut self, stack: impl Iterator<Item = PlaceKey<'a>>, weight: u64) {
         let (mut at, mut is_cut) = (0, false);
         for key in stack {
@@ -113,7 +113,7 @@ impl<'a> Stacks<'a> {
         self.0.get(at).map_or(0, |place| place.weight)
     }
 
-    /// With places below so many of 1000 put together, in the order of their weights.
+    /// With places below `per_mille` of 1000 put together, in the order of their weights.
     fn graph(&self, per_mille: u64) -> FlameGraph {
         let roots = self.0.first().map(|root| &root.called);
         let whole = |idle: bool| {
@@ -217,7 +217,7 @@ impl FlameGraph {
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
         let mut stacks = Stacks::new();
-        // The heaviest first: these are to have places of their own.
+        // The heaviest first: these are to have separate places.
         let mut rows: Vec<_> = profile.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.5));
         for row in rows {

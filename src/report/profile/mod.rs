@@ -19,7 +19,7 @@ pub use late::{LateFunction, LateProfile, late_text};
 pub use page::{PageCpuUse, PageLateUse, PageProfile};
 pub use text::text;
 
-/// Tasks and functions beyond so many are not in the views.
+/// The number of tasks and functions in the views.
 pub const MOST_SHOWN: usize = 1_000;
 
 /// A profile, summed up.
@@ -116,7 +116,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl ProfileReport {
-    /// The views of this profile of so many CPUs, with at most `most` tasks and functions.
+    /// The views of this profile of `online` CPUs, with at most `most` tasks and functions.
     #[must_use]
     pub fn of(profile: &Profile, online: Option<u64>, most: usize) -> Self {
         let duration_ns = profile.until_ns.saturating_sub(profile.from_ns);
@@ -138,7 +138,7 @@ impl ProfileReport {
     }
 }
 
-/// The CPUs that were online when the run began; absent where it does not say so.
+/// The CPUs that were online when the run began; `None` if it does not say so.
 #[must_use]
 pub fn online(document: &Document) -> Option<u64> {
     let range = |range: &str| {

@@ -75,7 +75,7 @@ fn for_readers(value: &mut Value) {
     }
 }
 
-/// Adds the rules for the types that a schema has; `root` is the name of its own.
+/// Adds the rules for the types that a schema has; `root` is the name of the schema's type.
 fn with_rules(mut schema: Value, root: &str) -> Value {
     let rules: Map<String, Value> = serde_json::from_str(RULES).unwrap();
     for (place, rule) in rules {

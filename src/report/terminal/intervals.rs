@@ -17,7 +17,7 @@ const LONG_BLOCK_S: f64 = 1.0;
 /// Of fewer late samples it cannot be told whether they come in groups.
 const FEWEST: f64 = 19.5;
 
-/// A note is made of samples that say so much less than independent ones.
+/// A note is made of samples that say less than independent ones by this factor.
 const MUCH_LESS: f64 = 2.0;
 
 /// Pushes the table, what its marks mean, and how far samples depend on each other.

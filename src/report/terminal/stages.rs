@@ -62,7 +62,7 @@ pub(super) fn push(out: &mut String, document: &Document, width: Option<usize>) 
 fn by_series(document: &Document) -> HashMap<&str, Vec<&SeriesSummary>> {
     let mut stages: HashMap<&str, Vec<&SeriesSummary>> = HashMap::new();
     for series in &document.series {
-        // What a thread did after it woke up is no part of that, and stands in its own table.
+        // What a thread did after it woke up is not part of that, and stands in a separate table.
         if let Some(of) = &series.stage_of
             && !series.is_response()
         {

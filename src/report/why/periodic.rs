@@ -90,7 +90,7 @@ fn is_of_another(peak: &Brief) -> bool {
         && !matches!(peak.cause, Cause::Tracing | Cause::OwnWork)
 }
 
-/// How far apart the peaks of a series can be at least; nothing where that is not known.
+/// How far apart the peaks of a series can be at least; nothing if that is not known.
 fn grid_ns(document: &Document, series: &str) -> Option<i64> {
     let name = series.split('/').next().unwrap_or(series);
     if let Some(attached) = &document.attached {

@@ -62,11 +62,11 @@ impl PeakFilter {
 /// What is shown of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeakView {
-    /// Each with what happened; so many at the most.
+    /// Each with what happened; at most this number.
     Timelines(usize),
     /// All, a line each.
     List,
-    /// That none of so many fits.
+    /// The reason that none of this number fits.
     NoneFits(PeakFilter, usize),
 }
 
