@@ -151,7 +151,7 @@ pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exi
     Ok(left.worst(exit_of(&record)))
 }
 
-/// Which causes differ between blocks; nothing where that is not known of all.
+/// Which causes differ between blocks; nothing if that is not known of all.
 pub(super) fn causes(a: &[PathBuf], b: &[PathBuf]) -> Option<Vec<BandDifference>> {
     let open = |side: &[PathBuf]| -> Option<Vec<Run>> {
         side.iter().map(|path| Run::open(path).ok()).collect()

@@ -91,7 +91,7 @@ fn refuse_missing(root: &Root, cpus: Option<&Cpus>) -> Result<()> {
     Ok(())
 }
 
-/// What there is to find on this machine; settings that a killed tardy left are put back first.
+/// What there is to find on this machine; settings that a killed tardy left are restored first.
 pub(super) fn findings() -> Vec<Finding> {
     let left = recover_first(true);
     if let Some(caveat) = session::left_changed(&left) {

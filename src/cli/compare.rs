@@ -164,7 +164,7 @@ impl CompareFlags {
         true
     }
 
-    /// The plans that are named, held against the first; nothing where runs are named.
+    /// The plans that are named, compared with the first; nothing where runs are named.
     fn plans(&self, store: &Store) -> Result<Option<PlansBeside>> {
         let names = [self.runs.as_slice(), &self.vs].concat();
         let Some(plans) = Campaign::find(&names, store)? else { return Ok(None) };
@@ -239,7 +239,7 @@ impl CompareFlags {
         self.gates.iter().filter(|gate| gate.bases.is_empty())
     }
 
-    /// What gates come to that name the runs which B is held against.
+    /// What gates come to that name the runs which B is compared with.
     fn against(&self, a: &[Run], b: &[Run], store: &Store) -> Result<Vec<GateResult>> {
         let mut found = Vec::new();
         for gate in self.gates.iter().filter(|gate| !gate.bases.is_empty()) {

@@ -25,7 +25,7 @@ use crate::{
 /// Between two expiries of a thread.
 const LONGEST_INTERVAL_US: u32 = 3_600_000_000;
 
-/// A time in ns has room for so many seconds.
+/// The longest time in seconds that fits into ns.
 const LONGEST_S: u64 = 9_000_000_000;
 
 /// Rows of a histogram at most, as there.

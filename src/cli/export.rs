@@ -124,7 +124,7 @@ impl ExportFlags {
     }
 }
 
-/// The format is no text, which a terminal cannot show.
+/// The format is not text, which a terminal cannot show.
 fn need_file(flags: &ExportFlags) -> Result<()> {
     let to = &flags.to;
     let is_piped = flags.output.is_some() && !io::stdout().is_terminal();

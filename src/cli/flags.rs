@@ -91,7 +91,7 @@ impl WithoutFlags {
         }
     }
 
-    /// Runs that are held against each other, as they are to be shown.
+    /// Runs that are compared with each other, as they are to be shown.
     ///
     /// # Errors
     /// Why that is not known of one of them.
@@ -121,7 +121,7 @@ pub(super) struct DeadlineFlags {
 }
 
 impl DeadlineFlags {
-    /// What a deadline is to a run: this one, or else the run's own. Nothing where there is none.
+    /// What a deadline is to a run: this one, or else the run's own. Nothing if there is none.
     ///
     /// # Errors
     /// A log that cannot be read.

@@ -71,7 +71,7 @@ impl FromStr for RunGate {
     }
 }
 
-/// Whether it is the name of a figure that is no latency.
+/// Whether it is the name of a figure that is not a latency.
 fn is_of_figure(name: &str) -> bool {
     let is_percentile = || {
         let mut letters = name.chars();
@@ -174,13 +174,13 @@ impl RunGates {
         missing.map(|gate| gate.unmeasured("no cell has that figure")).collect()
     }
 
-    /// Whether some name the runs that others are held against.
+    /// Whether some name the runs that others are compared with.
     pub(super) const fn names_runs(&self) -> bool {
         !self.worse.is_empty()
     }
 
     /// Refuses a gate for runs that there will not be; says which can never pass with so many
-    /// samples a series. `figures` are absent where some show only at the end.
+    /// samples a series. `figures` are `None` if some show only at the end.
     pub(super) fn check(
         &self,
         held: HeldRuns<'_>,
@@ -282,8 +282,8 @@ pub(super) fn exit(document: &Document, results: Option<&[GateResult]>) -> Exit 
     Exit::of(document).worst(verdict(results))
 }
 
-/// The exit code of what came of gates, if there were some: where none could be decided, that is
-/// no pass.
+/// The exit code of what came of gates, if there were some: if none could be decided, that is no
+/// pass.
 pub(super) fn verdict(results: Option<&[GateResult]>) -> Exit {
     let Some(results) = results else { return Exit::Done };
     match results.iter().map(|result| result.verdict).max() {

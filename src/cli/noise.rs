@@ -22,7 +22,7 @@ pub(super) struct NoiseFlags {
 }
 
 impl NoiseFlags {
-    /// The longest time between two clock reads that is no gap, ns.
+    /// The longest time between two clock reads that is not a gap, ns.
     pub(super) fn gap_over_ns(&self) -> i64 {
         self.gap_over.map_or(1_000, |over| over.0)
     }

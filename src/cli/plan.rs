@@ -131,8 +131,8 @@ pub(super) fn gates_of(record: &PlanRecord) -> GateFlags {
 }
 
 impl MeasuringFlags {
-    /// Measures the plan of this text, or goes on with the one that is named; `then` is called with
-    /// the directory of what was measured, and where that is, before the result is printed.
+    /// Measures the plan of this text, or continues with the one that is named; `then` is called
+    /// with the directory of what was measured, and where that is, before the result is printed.
     pub(super) fn measure(
         &self,
         text: Option<PlanText>,

@@ -67,7 +67,7 @@ impl RunStatus {
         }
     }
 
-    /// Shows the run, so long after its start, if the last time is long enough ago.
+    /// Shows the run, `elapsed_ns` after its start, if the last time is long enough ago.
     pub(super) fn show(&mut self, elapsed_ns: i64, progress: &dyn Fn() -> RunProgress) {
         match self {
             Self::Silent => {}

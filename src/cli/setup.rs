@@ -176,7 +176,7 @@ pub(super) fn recover_first(quiet: bool) -> Recovered {
     recovered
 }
 
-/// After children that may have changed the machine: puts back what they could not, or says what
+/// After children that may have changed the machine: restores what they could not, or says what
 /// stays changed, however quiet, which is an error.
 pub(super) fn recover_last() -> Exit {
     let recovered = journal::recover(&JournalPath::usual(), &Root::default());
@@ -186,7 +186,7 @@ pub(super) fn recover_last() -> Exit {
     }
 }
 
-/// Says what could not be put back; whether there is something.
+/// Says what could not be restored; whether there is something.
 fn tell_left(recovered: &Recovered) -> bool {
     let Recovered::Undone(Undone { failed, .. }) = recovered else { return false };
     for what in failed {

@@ -27,11 +27,11 @@ use crate::{
 use gather::Gatherer;
 use screen::Screen;
 
-/// A look each second, so long after the maker of the run writes, ns.
+/// A look each second, this long after the maker of the run writes, ns.
 const SECOND_NS: i64 = 1_000_000_000;
 const AFTER_NS: i64 = 200_000_000;
 
-/// Columns where there is no terminal.
+/// Columns without a terminal.
 const COLUMNS: u16 = 120;
 
 /// Watch a run that goes on, full screen: series, causes, loads, caveats

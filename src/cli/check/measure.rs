@@ -76,7 +76,7 @@ const USUAL_BLOCK_S: f64 = 2.0;
 const LONGEST_BLOCK_S: f64 = 10.0;
 const SHORTEST_BLOCK_S: f64 = 0.2;
 
-/// What can be tried that is a flag of its own.
+/// Changes that can be tried by a flag.
 const FLAGS: [(&str, &str, &str, &str); 2] = [
     (
         "shield",

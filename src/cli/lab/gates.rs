@@ -138,7 +138,7 @@ impl LabGates {
         self.limits.is_empty() && self.baselines.is_empty()
     }
 
-    /// Refuses what cannot be held against a baseline, and says what can never be decided.
+    /// Refuses what cannot be compared with a baseline, and says what can never be decided.
     pub(super) fn check(&self, cells: &CellRunner, phases: u32) -> Result<()> {
         let phases = usize::try_from(phases).unwrap_or(usize::MAX);
         let loads: Vec<BaselineLoad> = cells.rows.iter().map(of_row).collect();
@@ -243,8 +243,8 @@ fn undecided(gate: &str, name: &str, reason: &str) -> GateResult {
     }
 }
 
-/// What a baseline says of one cell. Figures without the samples for it are passed over where
-/// there are others.
+/// What a baseline says of one cell. Figures without the samples for it are skipped where there are
+/// others.
 fn of_baseline_cell(
     file: &str,
     name: &str,
@@ -291,7 +291,7 @@ fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
     Ok(GateResult { gate, series: Some(name.to_owned()), verdict: worst.verdict, reason })
 }
 
-/// By how much a figure differs from that of the kernel it is held against, or why nobody can say.
+/// By how much a figure differs from that of the kernel it is compared with, or why nobody can say.
 pub(super) fn difference(one: &BaselineResult) -> String {
     let percent = |log: f64| 100.0 * log.exp_m1();
     match one.finding {

@@ -87,7 +87,7 @@ impl Outcome {
     }
 }
 
-/// Repeats at most so many of these runs, and prints what came of each.
+/// Repeats at most the given number of these runs, and prints the result of each.
 pub(super) fn repeat(
     published: &PublishedRuns,
     most: usize,

@@ -210,7 +210,7 @@ impl LabRunFlags {
         self.seeds.unwrap_or(plan.repeat)
     }
 
-    /// Whether the first of so many kernels is measured twice: where something can be judged.
+    /// Whether the first of `kernels` kernels is measured twice: only if something can be judged.
     fn has_control(&self, plan: &Plan, kernels: usize) -> bool {
         let comparisons = comparisons(plan.rows.len(), kernels);
         let are_enough = self.phases(plan) as usize >= phases_needed(comparisons).unpaired;

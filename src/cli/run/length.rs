@@ -13,7 +13,7 @@ use crate::{
     units::Nanos,
 };
 
-/// Where none is asked for.
+/// If none is asked for.
 pub(super) const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
 
 #[derive(Debug, Args)]

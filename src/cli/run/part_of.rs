@@ -38,7 +38,8 @@ impl PartOf {
     /// The directory; to be taken once.
     ///
     /// # Errors
-    /// The parent has left none open under this number, or it is no empty directory of one's own.
+    /// The parent has left nothing open under this number, or it is not an empty directory that
+    /// belongs to the caller.
     pub(super) fn directory(&self) -> Result<RunDirectory> {
         let open = child::take_over(self.number).and_then(RunDirectory::handed_over);
         open.context("--part-of: the directory that was handed over cannot be used")
