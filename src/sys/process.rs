@@ -107,7 +107,7 @@ pub enum Reaped {
     },
     /// There are children, and all of them are alive.
     AllAlive,
-    /// The process is not a child.
+    /// No child exists.
     NoChild,
 }
 
