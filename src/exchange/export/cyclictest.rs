@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::counted::CountedRun;
 use crate::{report::words, run::SeriesSummary};
 
-/// Latencies of more than so many us are counted as overflows.
+/// Latencies of more than this number of us are counted as overflows.
 const MOST_BINS: u64 = 100_000;
 
 /// How cyclictest was told to print.

@@ -21,7 +21,7 @@ pub(super) fn write(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
                 ("series", &series.name),
                 ("validity", document.validity.as_str()),
             ];
-            // An empty tag is no tag.
+            // An empty tag is left out.
             let tags = tags.iter().filter(|(_, value)| !value.is_empty());
             let tags = tags.map(|(name, value)| format!(",{name}={}", escaped(value)));
             let mut fields = vec![format!("count={}i", series.count)];

@@ -103,7 +103,7 @@ struct Found {
     last_bin: u64,
 }
 
-/// Cells of a histogram that are not 0: more is no such file.
+/// The greatest number of cells that are not 0 in a histogram: a file with more is invalid.
 const MOST_CELLS: usize = 2_000_000;
 
 /// Reads it.

@@ -214,7 +214,7 @@ fn is_other_thing(line: &str) -> bool {
     line.starts_with("tlb: ") || line.contains("parallelism") || line.contains(" MHz, ") || several
 }
 
-/// The name of a line and what it states; without it where that is not a number with a unit, and
+/// The name of a line and what it states; without it if that is not a number with a unit, and
 /// nothing where it states none.
 fn stated(line: &str) -> Option<(&str, Option<(FigureUnit, f64)>)> {
     let (name, rest) = line.rsplit_once(": ")?;

@@ -20,7 +20,7 @@ const LARGEST: f64 = 1e12;
 /// What the rows of a table are.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LmbenchTable {
-    /// Processes, and us of a switch among them, each of which uses so many KiB.
+    /// Processes, and us of a switch among them, each of which uses this number of KiB.
     Switches(String),
     /// Size in MB (1,000,000 bytes), and us.
     Times(String),

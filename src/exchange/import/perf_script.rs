@@ -135,8 +135,7 @@ fn fact(heading: &str, sheet: &mut Sheet) {
     }
 }
 
-/// The time and the event of a line; nothing where it is none of these, and an error where it is
-/// one that cannot be read.
+/// The time and the event of a line; `None` for any other line, and an error if it cannot be read.
 fn event(line: &str) -> Option<Result<(&str, TaskEvent<'_>), ()>> {
     let named = |name: &str| {
         let at = line.find(name)?;

@@ -9,7 +9,7 @@ use crate::run::{ImportCaveat, series_name::name_of_task};
 /// Tasks of one file that have their own series; those beyond are in that of their name alone.
 const MOST_TASKS: usize = 4_000;
 
-/// The series of a file, and what of it is none of them.
+/// The series of a file, and the events that belong to no series.
 #[derive(Debug, Default)]
 pub(super) struct TaskSeries {
     numbers: HashMap<String, usize>,

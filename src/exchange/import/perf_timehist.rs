@@ -115,7 +115,7 @@ fn parsed<'a>(line: &'a str, columns: &Columns) -> Option<TimehistLine<'a>> {
     if rest.starts_with("<idle>") {
         return Some(TimehistLine::Other);
     }
-    // A name may have brackets of its own: it ends where the numbers follow.
+    // A name may contain brackets: it ends where the numbers follow.
     for (end, _) in rest.match_indices(']') {
         let fields: Vec<&str> = rest.get(end + 1..)?.split_whitespace().take(8).collect();
         let ns = |at: usize| decimal(fields.get(at)?, 6).filter(|ns| *ns >= 0);

@@ -34,7 +34,7 @@ const MOST_LINES: usize = 4_096;
 /// Blocks of one file.
 const MOST_BLOCKS: usize = 10_000;
 
-/// What lies so much further right than the heading belongs to the line above it.
+/// Text that is further right than the heading by this much belongs to the line above it.
 const NESTED: usize = 8;
 
 const HEADING: (&str, &str) = ("## CPU ", " hit stop tracing, analyzing it ##");
@@ -180,7 +180,7 @@ enum Taken {
     End,
 }
 
-/// Nothing where it is no such line.
+/// `None` for any other line.
 fn taken(
     line: &str,
     is_nested: bool,

@@ -17,7 +17,7 @@ use crate::{
     units::Nanos,
 };
 
-/// Times have two digits behind the point, so that each is up to so much off, ns.
+/// Times have two digits behind the point, so that each is off by up to this much, ns.
 const ROUNDED_NS: i64 = 10;
 
 /// Name of what delays the interrupt where nothing shows what it was, as the rules of tardy's own

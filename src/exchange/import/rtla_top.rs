@@ -51,7 +51,7 @@ pub(super) fn is_it(head: &str) -> bool {
 /// Which table the rows are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heading {
-    /// With so many kinds of latency: interrupt, thread, return to user space.
+    /// With this number of kinds of latency: interrupt, thread, return to user space.
     Timerlat(usize),
     Osnoise,
 }

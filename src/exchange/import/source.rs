@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
         Ok(Some(&self.line))
     }
 
-    /// The next line as text; bytes that are none become marks.
+    /// The next line as text; invalid bytes become marks.
     pub(super) fn text(&mut self) -> Result<Option<(u64, String)>, ImportError> {
         let number = self.number + 1;
         Ok(self.line()?.map(|line| (number, String::from_utf8_lossy(line).into_owned())))

@@ -24,7 +24,7 @@ pub(super) struct IntervalSpool {
 }
 
 impl IntervalSpool {
-    /// Whether there is none.
+    /// Whether it is empty.
     pub(super) const fn is_empty(&self) -> bool {
         self.lines.is_none()
     }

@@ -106,7 +106,7 @@ fn without_a_sign_nobody_is_blamed_for_the_interrupt() {
         (part.cause, part.name, part.task, part.basis)
     };
     let late = (Cause::Unexplained, "interrupt late".to_owned(), None, Basis::None);
-    // It was interrupted elsewhere; there is no stack; another interrupt came before it; in idle.
+    // It was interrupted elsewhere; no stack; another interrupt came before it; in idle.
     let elsewhere = ANALYSIS.replace("_raw_spin_unlock_irqrestore", "ext4_es_lookup_extent");
     assert_eq!(delay(&elsewhere), late);
     let (from, to) = (ANALYSIS.find("    Blocking").unwrap(), ANALYSIS.find("  IRQ int").unwrap());
