@@ -28,8 +28,8 @@ const ALL_SILENT: &str =
 /// Shorter silences of several CPUs are everyday.
 const LEAST_SILENCE_NS: i64 = 50_000;
 
-/// Of a silence, one part in so many at each end does not count: CPUs do not come back at the very
-/// same time.
+/// The divisor of the part of a silence that does not count at each end: CPUs do not come back at
+/// the very same time.
 const EDGE: i64 = 10;
 
 /// A busy CPU had events all the time where, in so many times as long before, it had no silence

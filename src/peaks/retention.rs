@@ -7,14 +7,14 @@ use std::{
 
 use crate::run::kept_peaks::OF_EACH;
 
-/// So many times the peaks that were asked for are admitted; after that only a new worst one is.
+/// The multiple of the requested peaks that are admitted; after that only a new worst one is.
 const MOST_TIMES: usize = 50;
 
 /// The number of peaks of one series that are admitted as its worst; after that only a new worst
 /// one is.
 const MOST_OF_EACH: usize = 20;
 
-/// Series that have peaks of their own: as many names as threads can have.
+/// The number of series with separate peaks: as many names as threads can have.
 const MOST_SERIES: usize = 512;
 
 /// The worst so far, at most so many.

@@ -27,7 +27,7 @@ use crate::{
 /// The usual time of a switch and its preparation.
 const SWITCH_NS: i64 = 2_000;
 
-/// Of a gap with an event of the kernel, so much is the way into the kernel and back, each time
+/// The time of the way into the kernel and back in a gap with an event of the kernel, each time
 /// that the thread is switched in.
 const ENTRY_NS: u64 = 3_000;
 
@@ -255,7 +255,7 @@ impl<'a> CauseClassifier<'a> {
             && self.held_up(piece).is_none()
     }
 
-    /// So much of that is the wake-up's own way, each time that the thread is switched in.
+    /// The wake-up's own way in that time, each time that the thread is switched in.
     #[must_use]
     pub(crate) fn own_path_ns(&self) -> u64 {
         match self.wakeup.me.spins {

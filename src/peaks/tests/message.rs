@@ -337,7 +337,7 @@ fn a_packet_of_which_the_sender_is_not_followed() {
     assert_eq!(peak.ways[0].stages, Some(stages));
 }
 
-/// Both ends are on CPU 0, where the near one continues for so long after it has sent.
+/// Both ends are on CPU 0, where the near one continues for `goes_on_ns` after it has sent.
 fn on_one_cpu(goes_on_ns: i64) -> Trip {
     let mut trip = trip(3_000, 4_000, 3_000 + goes_on_ns);
     trip.followed[1].cpu = 0;

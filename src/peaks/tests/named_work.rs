@@ -1,4 +1,4 @@
-//! Who is behind a softirq, an interrupt or a kworker.
+//! The cause behind a softirq, an interrupt or a kworker.
 
 use super::*;
 use crate::kernel::function;
