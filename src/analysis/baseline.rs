@@ -68,7 +68,7 @@ pub struct BaselinePhase {
     pub uncertain: Vec<String>,
 }
 
-/// Why there is no baseline, or why nothing can be compared with one.
+/// The reason why no baseline exists, or why nothing can be compared with one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BaselineError {
     /// A cell that was not measured.
@@ -262,7 +262,8 @@ fn is_alike(figure: &PhaseFigure) -> bool {
     are_common && figure.pairs.iter().all(|(old, new)| old == new)
 }
 
-/// How many start phases it takes to find that so many loads under so many kernels are worse.
+/// The number of phase offsets that it takes to find that `loads` loads under `kernels` kernels are
+/// worse.
 #[must_use]
 pub fn phases_of_gate(loads: usize, kernels: usize) -> usize {
     phases_needed(loads * kernels * FIGURES.len()).unpaired
@@ -326,7 +327,7 @@ mod tests {
 
     const PROGRAMS: (&str, &str) = ("", "7.2.0");
 
-    /// So many start phases, each later than the one before.
+    /// `count` phase offsets, each later than the one before.
     fn phases(load: &str, count: u32, p99: u64) -> Vec<Document> {
         let of = |seed| run("k", load, seed, [8_000, p99 + u64::from(seed), 0, 3 * p99]);
         (1..=count).map(of).collect()

@@ -20,7 +20,7 @@ const SIDE: usize = 4;
 /// correlations of 0 to 0.5.
 const NIGHTLY: f64 = 8.0;
 
-/// So many of the latest values are looked at night after night.
+/// The number of latest values that are examined night after night.
 const WINDOW: usize = 100;
 
 /// What the standardised difference exceeds with which probability where nothing changes: the

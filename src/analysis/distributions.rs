@@ -1,8 +1,8 @@
 //! Quantiles and tails of the normal, Student's t and the binomial distribution.
 //!
 //! Normal and t are those of `statrs`. The binomial distribution is summed here: `statrs` evaluates
-//! it by a continued fraction that it ends after 140 steps, and a run of a day has so many samples
-//! that this is too early.
+//! it by a continued fraction that ends after 140 steps, which is too early for the number of
+//! samples of a day.
 
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 

@@ -5,7 +5,8 @@ use hdrhistogram::Histogram;
 use super::*;
 use crate::{analysis::random::SplitMix64, run::hlog};
 
-/// So many blocks of 100 samples with as many beyond as independent samples would have at least.
+/// `count` blocks of 100 samples with `beyond` beyond, at least as many as independent samples
+/// would have.
 fn even_blocks(count: usize, beyond: u64) -> Vec<BlockCount> {
     vec![BlockCount { samples: 100, beyond }; count]
 }

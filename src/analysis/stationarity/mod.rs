@@ -26,7 +26,7 @@ pub const FEWEST_BLOCKS: usize = 40;
 const SHARES: f64 = 4.0;
 /// Stretches in which changes are looked for.
 const WINDOWS: usize = 4;
-/// Neighbouring intervals are merged while they are more alike than this, and so many remain.
+/// Neighbouring intervals are merged while they are more alike than this, and enough remain.
 const ALIKE: f64 = 0.5;
 const FEWEST_MERGED: usize = 80;
 /// A change of the middle of this factor is material, and of the worst.
