@@ -61,7 +61,7 @@ pub enum NoPlace {
     HasOne,
     /// All are taken.
     Full,
-    /// There is no thread with such a number.
+    /// No thread has such a number.
     Number,
 }
 

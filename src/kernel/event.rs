@@ -50,7 +50,7 @@ pub mod out {
     }
 }
 
-/// What is known about who was made runnable: [`Event::flags`] of a wake-up.
+/// What is known about the task that was made runnable: [`Event::flags`] of a wake-up.
 pub mod woken {
     use super::header;
 

@@ -363,7 +363,7 @@ mod tests {
         let own = crate::sys::sched::thread_id();
         let (mut own_samples, mut value) = (Vec::new(), 1_u64);
         let in_user = |sample: &&TaskSample| sample.context == SampledContext::User;
-        // Until it has had so many of this thread, however busy the machine is.
+        // Until it has had enough of this thread, however busy the machine is.
         while own_samples.iter().filter(in_user).count() < 20 {
             for _ in 0..100_000 {
                 value = std::hint::black_box(value.wrapping_mul(3));

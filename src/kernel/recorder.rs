@@ -23,7 +23,8 @@ const EVENT: usize = 4;
 const IN_FLIGHT: u64 = 16;
 /// Events next to each other are out of order by less: one program interrupts the other.
 const OUT_OF_ORDER_NS: u64 = 1_000_000;
-/// One part in so many of a ring counts as overwritten already: it may be, before it is read.
+/// The divisor of the part of a ring that counts as overwritten already: it may be, before it is
+/// read.
 const MARGIN: u64 = 16;
 
 /// The events of all CPUs and the stacks: read while they are written. Cheap to clone.

@@ -89,7 +89,8 @@ impl Program {
         Self { child, events, answers }
     }
 
-    /// Has these happen; the late records that came of it. Before them there is no memory yet.
+    /// Makes these happen; returns the late records that result. Before them the memory does not
+    /// exist yet.
     fn feed(&mut self, events: &str) -> Vec<AttachedLate> {
         let into = self.events.as_mut().unwrap();
         into.write_all(format!("{events}\nsync\n").as_bytes()).unwrap();

@@ -62,7 +62,7 @@ pub(crate) struct Happened {
 }
 
 impl TaskPlan {
-    /// One that is no real-time task, on CPU 0 from the beginning.
+    /// A task that is not a real-time task, on CPU 0 from the beginning.
     pub(crate) fn fair(name: &'static str, steps: &[Step]) -> Self {
         Self { name, prio: 120, cpu: 0, at_ns: 1_000, steps: steps.to_vec() }
     }

@@ -25,11 +25,11 @@ pub(super) enum Kind {
 /// When it is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// Without it there are no stages.
+    /// Needed for stages.
     Always,
     /// For stages, where the kernel has it.
     Stages,
-    /// For causes; for stages where the timer's interrupt has no event of its own.
+    /// For causes; for stages if the timer's interrupt has no separate event.
     Lines,
     /// For stages where timers may expire in a softirq, and for causes.
     Softirqs,

@@ -24,14 +24,15 @@ use crate::{
     sys::root::Root,
 };
 
-/// An event may have been begun and not ended so long before now, ns: later ones wait, so that
+/// An event may have been begun and not ended this long before now, ns: later ones wait, so that
 /// those of all CPUs come in the order of time.
 const SETTLED_NS: u64 = 200_000;
 
 /// Tasks of a smaller number are real-time.
 const MAX_RT_PRIO: i16 = 100;
 
-/// So many threads fit into a filter, whose text is limited to a page; of more, all are recorded.
+/// The number of threads that fit into a filter, whose text is limited to a page; of more, all are
+/// recorded.
 const MOST_FILTERED: usize = 64;
 
 /// The softirq in which timers expire.

@@ -66,7 +66,7 @@ pub(super) struct Wakeups {
     states: Vec<ThreadState>,
     cpus: Vec<CpuState>,
     timers: HashMap<u64, u64>,
-    /// Whether timers have an interrupt vector of their own; else that of any line may be one.
+    /// Whether timers have a separate interrupt vector; else that of any line may be one.
     has_vector: bool,
     /// Whether timers may expire in a softirq.
     has_soft_timers: bool,
@@ -197,7 +197,7 @@ impl Wakeups {
         }
     }
 
-    /// What had begun on `cpu` is not known, nor who was switched in there.
+    /// Forgets which activity had begun on `cpu`, and which task was switched in there.
     fn lost(&mut self, cpu: u32) {
         *self.cpu(cpu) = CpuState::default();
         for thread in &mut self.states {
