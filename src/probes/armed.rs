@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// What records series: a measuring thread, or something that takes samples from the kernel or from
-/// a file and needs no thread of its own.
+/// a file and needs no thread.
 pub trait SeriesSource: fmt::Debug {
     /// The schedule is known: it begins.
     fn start(&mut self, schedule: Schedule);

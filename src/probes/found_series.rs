@@ -58,8 +58,8 @@ impl TimeCounts {
         }
     }
 
-    /// Adds the exact totals of what was added: how often, their sum, the extremes, and those for
-    /// which there is no bucket.
+    /// Adds the exact totals of what was added: how often, their sum, the extremes, and those
+    /// without a bucket.
     pub fn add_totals(&self, count: u64, sum_ns: i64, extremes_ns: (i64, i64), above: u64) {
         let totals = &mut self.counts().totals;
         totals.count += count;
@@ -172,7 +172,7 @@ impl FoundSeriesList {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -303,7 +303,7 @@ impl Measuring {
             for (share, ns) in [sums.low_ns, sums.hog_ns].into_iter().enumerate() {
                 let figure = first + kind * SHARES.len() + share;
                 let value = ns as f64 / sums.rounds as f64 / 1e3;
-                // Nobody who listens is nobody who wants it.
+                // A receiver that is gone does not need the value.
                 let _ = to.send(FigureValue { figure, end_ns: sums.end_ns, value });
             }
         }

@@ -39,7 +39,7 @@ use crate::{
 /// The clock that is read.
 pub const CLOCK: &str = "/dev/rtc";
 
-/// The same where there is no udev.
+/// The same without udev.
 const FIRST_CLOCK: &str = "/dev/rtc0";
 
 /// Of each CPU: shares of its wake-ups, in percent, and the loop, in us.
@@ -361,7 +361,7 @@ impl Thread {
             for (place, value) in
                 values.into_iter().take(self.interrupts.known_figures()).enumerate()
             {
-                // Nobody who listens is nobody who wants it.
+                // A receiver that is gone does not need the value.
                 let _ = to.send(FigureValue { figure: first + place, end_ns: slice.end_ns, value });
             }
         }
@@ -387,7 +387,7 @@ mod tests {
         Irq { cpus, interrupts, policy: Policy::Other, priority: 0, slack_ns: 1 }
     }
 
-    /// Runs it for 300 periods of 1 ms, or until it has so many `samples`; what each of its
+    /// Runs it for 300 periods of 1 ms, or until it has `samples` samples; what each of its
     /// `figures` was, and its samples.
     fn run(loop_ns: i64, samples: u64, figures: usize) -> (Vec<Vec<f64>>, u64) {
         let (probe, stop) = (plan(loop_ns), Arc::new(Stop::new()));

@@ -207,7 +207,7 @@ impl Thread {
         let (first, to) = &self.figures;
         for (end_ns, shares) in lost_shares(slices) {
             for (place, value) in shares.enumerate() {
-                // Nobody who listens is nobody who wants it.
+                // A receiver that is gone does not need the value.
                 let _ = to.send(FigureValue { figure: first + place, end_ns, value });
             }
         }

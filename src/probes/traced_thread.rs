@@ -34,7 +34,7 @@ pub struct TracedThread {
 }
 
 impl TracedThread {
-    /// One without samples of its own: it is the far end of another one.
+    /// A thread without samples: it is the far end of another one.
     pub(super) fn far(name: &str, cpu: u32, found: &Found) -> Self {
         let kernel = found.scheduling.kernel_priority();
         Self {

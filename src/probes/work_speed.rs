@@ -57,7 +57,7 @@ pub(super) fn send((figure, to): (usize, &Sender<FigureValue>), before: &[f64], 
     let ended_ns = now_ns();
     let both = before.iter().map(|value| (start_ns, *value));
     for (end_ns, value) in both.chain(after.into_iter().map(|value| (ended_ns, value))) {
-        // Nobody who listens is nobody who wants it.
+        // A receiver that is gone does not need the value.
         let _ = to.send(FigureValue { figure, end_ns, value });
     }
 }

@@ -42,7 +42,7 @@ const ENOUGH: u64 = 100;
 /// What a measuring thread would record in: these threads are not tardy's.
 static NOTHING: LazyLock<Arc<Series>> = LazyLock::new(Arc::default);
 
-/// Timers have a period where so many expiries follow it, and nearly all.
+/// Timers have a period if at least this number of expiries follow it, and nearly all.
 const PERIOD_HITS: u64 = 16;
 const PERIOD_MISSES: u64 = 16;
 

@@ -1,4 +1,5 @@
-//! Who has a place where more threads match than there are places: the most active.
+//! The choice of threads that have a place if more threads match than there are places: the most
+//! active.
 //!
 //! How active one is, is how often it wakes up between two looks; the further back, the less that
 //! counts. Of a thread without a place it is how often it went to sleep, by `/proc`.

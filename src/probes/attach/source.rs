@@ -31,7 +31,7 @@ use crate::{
 /// interval of the log, and where there are many threads less often.
 const READ_NS: i64 = 90_000_000;
 const READ_EACH_NS: i64 = 1_000_000;
-/// With so many ended threads that wait for that, at once.
+/// With this number of ended threads that wait for that, at once.
 const MANY_ENDED: usize = AttachPrograms::MOST / 4;
 
 /// What the programs cannot see is looked for so often: threads that are moved into a group, and

@@ -150,7 +150,7 @@ fn found(root: &Root, pid: u32, tid: u32) -> Option<FoundTask> {
     Some(FoundTask { tid, pid, comm })
 }
 
-/// The process of a thread; `None` if there is no such thread.
+/// The process of a thread; `None` without such a thread.
 fn process_of(root: &Root, tid: u32) -> Option<u32> {
     let status = root.read(format!("/proc/{tid}/status"))?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()

@@ -201,7 +201,7 @@ impl Threads {
         }
     }
 
-    /// The names of those that were awake all the time, of so many ns: not of short work that
+    /// The names of those that were awake all the time, of `length_ns`: not of short work that
     /// others came after.
     pub(super) fn never_slept(&mut self, length_ns: u64) -> Vec<String> {
         let is_told = |lived_ns: Option<u64>| lived_ns.is_none_or(|ns| ns >= length_ns / TOLD_PART);

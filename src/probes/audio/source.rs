@@ -24,7 +24,7 @@ use crate::{
 /// The number of slices of the measured time, each of which has its load.
 const SLICES: i64 = 20;
 
-/// The places of the figures that are no load.
+/// The places of the figures that are not loads.
 const XRUNS: usize = 3;
 const XRUN_DELAY: usize = 4;
 
@@ -211,7 +211,7 @@ impl AudioSource {
     }
 
     fn put(&self, figure: usize, end_ns: i64, value: f64) {
-        // Nobody who listens is nobody who wants it.
+        // A receiver that is gone does not need the value.
         let _ = self.figures.send(FigureValue { figure, end_ns, value });
     }
 }

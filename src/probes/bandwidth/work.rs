@@ -55,7 +55,7 @@ impl BandwidthWork {
     /// By this order.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not an order of this kind.
     pub(crate) fn from_order(order: Value) -> serde_json::Result<Self> {
         let (values, outlet) = channel();
         Ok(Self { order: serde_json::from_value(order)?, values, outlet: Some(outlet) })
@@ -185,7 +185,7 @@ impl Measuring {
             made.repeat(begun_ns, until_ns, stop).map_err(refused)
         });
         match value {
-            // One that was cut short is none.
+            // A repeat that was cut short does not count.
             _ if stop.is_set() => {}
             Ok(value) => {
                 let _ = self.values.send(FigureValue { figure: place, end_ns: now_ns(), value });

@@ -33,7 +33,7 @@ enum Tail {
     Pareto(f64),
     /// From 5 to 25 us: a generalised Pareto distribution with the negative of this as its shape.
     Bounded(f64),
-    /// One in so many has 50 us, and an exponential with a mean of 100 us; the others are
+    /// One in this number has 50 us, and an exponential with a mean of 100 us; the others are
     /// exponential as above.
     TwoKinds(f64),
 }

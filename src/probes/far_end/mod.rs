@@ -29,7 +29,7 @@ pub use self::{
 use super::{ArmError, Schedule, ThreadReport};
 use crate::setup::threads::{Found, Terms};
 
-/// What a far end is there for. It is opened and run in one thread of its own.
+/// What a far end is there for. It is opened and run in one dedicated thread.
 pub trait FarEndWork: Send {
     /// How what it records while it runs gets out; asked for once, before [`FarEndWork::open`].
     fn outlet(&mut self) -> Option<Outlet> {

@@ -1,4 +1,4 @@
-//! Who is next: the tasks of a run go one after another, each in its share of the time.
+//! The order of tasks: the tasks of a run execute one after another, each in its share of the time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

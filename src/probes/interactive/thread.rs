@@ -103,7 +103,7 @@ impl TaskThread {
             for (place, value) in
                 slice.values(&self.task, self.loops_per_ms).into_iter().enumerate()
             {
-                // Nobody who listens is nobody who wants it.
+                // A receiver that is gone does not need the value.
                 let _ = to.send(FigureValue { figure: first + place, end_ns: *end_ns, value });
             }
         }

@@ -66,7 +66,7 @@ pub enum ReceiveWait {
     Ppoll,
     /// `epoll_wait`, then `recvmsg`.
     Epoll,
-    /// `recvmsg` blocks, and asks the device for packets for so many us before.
+    /// `recvmsg` blocks, and asks the device for packets for this number of us before.
     BusyPoll(u32),
     /// `recvmsg` again and again.
     Spin,

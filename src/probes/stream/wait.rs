@@ -21,8 +21,8 @@ pub enum PacketWait {
     Sleep,
     /// Keeps its CPU busy.
     Spin,
-    /// Sleeps until so many ns before its own packet is due, then spins. For packets of others it
-    /// sleeps: it is not known when they come.
+    /// Sleeps until this number of ns before its own packet is due, then spins. For packets of
+    /// others it sleeps: it is not known when they come.
     Hybrid(i64),
 }
 
