@@ -9,19 +9,19 @@ use crate::transports::hello::{
     Ask, Code, EchoMode, HelloMessage, Nonce, PROTOCOL, Reason, Secret, Unread, own_version, proof,
 };
 
-/// Hellos that are answered per second, from all together. An answer is one code, keeps nothing
-/// and is shorter than the hello: so many cost a tenth of a CPU, and a flood of a few thousand
-/// leaves room for whoever is honest.
+/// Hellos that are answered per second, from all together. An answer is one code, keeps nothing and
+/// is shorter than the hello. This rate costs a tenth of a CPU, and a flood of a few thousand
+/// leaves room for honest clients.
 const HELLOS_PER_S: u64 = 20_000;
 
 /// Proofs that are checked per second, from one part of all networks: enough for one host that
-/// takes all places and tries again, and far too few to guess tokens. Only who receives at its
-/// address gets that far, so that hellos do not count, and what others prove does not either: else
-/// two addresses without the token could keep out who has it.
+/// takes all places and tries again, and far too few to guess tokens. Reached only after the
+/// address check, so that hellos do not count, and what others prove does not either: else two
+/// addresses without the token could keep out a client that has it.
 const PROOFS_PER_S: u64 = 4 * PEERS as u64;
 
-/// Parts that networks fall into for that: who has 400 addresses to prove wrongly from keeps out
-/// one network in ten. Who has so many that all parts are used sends more than is heard.
+/// Parts that networks fall into for that: a client with 400 addresses to prove wrongly from keeps
+/// out one network in ten. A client with enough of them to use all parts sends more than is heard.
 const PROOF_PARTS: usize = 4096;
 
 /// The reply to a datagram.
@@ -94,7 +94,7 @@ impl Admission {
             if self.secret.knows(peer, &nonce, *stamp_s, cookie));
         if !is_known && matches!(heard, Ok(HelloMessage::Proof { .. })) {
             // A cookie that was not made here, or not for that address. It is not answered, and
-            // takes nothing from the bound of hellos, which whoever is honest needs.
+            // takes nothing from the bound of hellos, which honest clients need.
             self.said.garbage += 1;
             return HelloReply::Silence;
         }
@@ -281,7 +281,7 @@ mod tests {
         hello[5] = 1;
         let reply = admission.receive(peer(), &hello, 0);
         assert_eq!(reason(&reply), Some((Reason::Protocol, 0)));
-        // What only echoes say is no question: two echoes never talk to each other.
+        // A message that only echoes say is not a question: two echoes never talk to each other.
         let HelloReply::Say(refusal) = reply else { panic!("{reply:?}") };
         assert_eq!(admission.receive(peer(), &refusal.write(), 0), HelloReply::Silence);
         assert_eq!((admission.said.garbage, admission.said.other_version), (5, 1));

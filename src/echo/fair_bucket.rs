@@ -10,8 +10,8 @@ use tardy_hot::echo::TokenBucket;
 /// Parts of a bucket that is shared.
 const PARTS: usize = 64;
 
-/// So many a second to one part, and in all. Networks fall into parts by a keyed hash, which nobody
-/// outside can aim at.
+/// A limit of messages per second to one part, and in all. Networks fall into parts by a keyed
+/// hash, which nobody outside can aim at.
 #[derive(Debug)]
 pub(super) struct FairBucket {
     /// `None` if no part can take what is another's.

@@ -23,7 +23,7 @@ use crate::sys::{faults::ThreadUsage, sched, usage::thread_cpu_time};
 /// messages an honest peer's thread sleeps.
 const RESTLESS: Duration = Duration::from_millis(200);
 
-/// One part of so many is the time of a CPU that is left to others.
+/// The divisor of the time of a CPU that is left to others.
 const SHARE: u32 = 5;
 
 /// A thread that sleeps less often hardly does.
@@ -264,7 +264,8 @@ mod tests {
 
     const LOOKED: Duration = Duration::from_millis(50);
 
-    /// Who goes of threads 0, 1, ... of one CPU that used and slept so much in 50 ms.
+    /// The threads that must go, of threads 0, 1, ... of one CPU that used and slept this long in
+    /// 50 ms.
     fn culprits(threads: &[(u64, u64)]) -> Vec<i32> {
         let spent = threads.iter().zip(0..).map(|(&(used_ms, slept), tid)| Spent {
             tid,

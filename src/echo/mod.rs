@@ -45,8 +45,8 @@ pub(crate) const PEERS: usize = 16;
 /// How often it looks for peers that have gone, and whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long it sleeps before it hears again who knocks. There may always be somebody, and the
-/// thread that hears them goes before those of its peers.
+/// The time that it sleeps before it hears new clients again. There may always be some, and the
+/// thread that hears them runs before those of its peers.
 const BREATH: Duration = Duration::from_millis(1);
 
 /// This program no longer ends a real-time thread that has not slept for this time.
@@ -65,7 +65,7 @@ pub(crate) struct EchoOptions {
     pub zmq: bool,
     /// What peers must know; empty only on loopback, or for foreign ones.
     pub token: Vec<u8>,
-    /// Peers are no tardies: whatever they send goes back, without a handshake.
+    /// Peers that are not tardy: whatever they send is returned, without a handshake.
     pub foreign: bool,
     /// Messages per second that are answered to one peer.
     pub rate_max: u64,

@@ -98,7 +98,7 @@ impl PeerThread {
     /// Starts its thread, which welcomes it when it is ready.
     ///
     /// # Errors
-    /// There is no thread or descriptor left.
+    /// No thread or descriptor is left.
     pub(super) fn start(service: Service, bounds: SessionLimits) -> io::Result<Self> {
         let (counts, stop) = (Arc::new(EchoCounts::default()), Arc::new(Stop::new()));
         let (socket, summary) = (service.socket()?, service.summary());
@@ -146,7 +146,7 @@ impl PeerThread {
         (self.summary.transport == "udp").then(|| self.socket.as_fd())
     }
 
-    /// Whether it is no admitted peer, but takes packets of any sender.
+    /// Whether it is not an admitted peer, but takes packets of any sender.
     #[must_use]
     pub(super) const fn is_for_strangers(&self) -> bool {
         self.summary.address.is_none()

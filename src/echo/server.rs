@@ -107,7 +107,7 @@ impl EchoServer {
     /// Where datagrams of strangers are answered, begins to.
     ///
     /// # Errors
-    /// There is no thread left.
+    /// No thread is left.
     pub(super) fn open(&mut self, sockets: &Listeners) -> io::Result<()> {
         if let Some(udp) = sockets.udp.as_ref().filter(|_| self.plan.foreign) {
             self.serve(Service::Strangers(udp.try_clone()?))?;
@@ -341,7 +341,7 @@ impl PendingConnection {
                 HelloReply::LetIn(client) => return Then::Enters(client),
                 HelloReply::Say(message) => message,
             };
-            // So few bytes always fit into the socket of who waits for them.
+            // Few enough bytes that they always fit into the socket of a waiting client.
             let is_said = self.stream.write_all(&message.write()).is_ok();
             if !is_said || !matches!(message, HelloMessage::Challenge { .. }) {
                 return Then::Goes;

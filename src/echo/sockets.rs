@@ -106,7 +106,7 @@ impl Listeners {
         let spare = self.spare.borrow();
         let sockets = self.udp.iter().map(AsFd::as_fd).chain(spare.iter().map(AsFd::as_fd));
         for socket in sockets {
-            // Where there is no user nobody, this process stays root as well.
+            // Without the user nobody, this process stays root as well.
             let _ = fchown(socket, Some(owner), Some(group));
         }
     }
