@@ -68,7 +68,7 @@ pub(super) fn sweep(place: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(SCRATCH) {
             continue;
         }
-        // Held until it is gone: who has just made it sees that it is not his.
+        // Held until it is gone: a process that has just made it sees that it belongs to another.
         let lock = File::open(entry.path().join(LOCK));
         let is_dead = match &lock {
             Ok(lock) => lock.try_lock().is_ok(),

@@ -28,7 +28,7 @@ pub struct StartPhase {
 }
 
 impl StartPhase {
-    /// The start phase of this number. A repetition waits as long, and has padding of its own.
+    /// The phase offset of this number. A repetition waits as long, and has other padding.
     #[must_use]
     pub fn draw(seed: u64, number: u32, is_control: bool) -> Self {
         let of = |stream: u64| {

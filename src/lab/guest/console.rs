@@ -84,8 +84,8 @@ impl Console {
         self.text.is_empty()
     }
 
-    /// The most useful lines, at most `count`: those from the first trouble on, and where there
-    /// was none the last.
+    /// The most useful lines, at most `count`: those from the first trouble on, or the last ones
+    /// without any trouble.
     #[must_use]
     pub fn excerpt(&self, count: usize) -> String {
         if self.trouble.is_none() {
@@ -109,7 +109,8 @@ fn trouble_in(line: &str) -> Option<Trouble> {
     Some(make(without_time(line).to_owned()))
 }
 
-/// Whether `words` stand in the line, not as the end of a longer word: `DEBUG:` is no `BUG:`.
+/// Whether `words` stand in the line, not as the end of a longer word: `DEBUG:` does not match
+/// `BUG:`.
 fn has_words(line: &str, words: &str) -> bool {
     let mut places = line.match_indices(words);
     places.any(|(at, _)| !line[..at].ends_with(char::is_alphanumeric))

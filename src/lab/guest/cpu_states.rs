@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// How long QEMU may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks: who is at the same place in both does not move.
+/// The time between two looks: a CPU that is at the same place in both does not move.
 const BETWEEN: Duration = Duration::from_secs(2);
 
 /// The flag of RFLAGS that lets interrupts in.
@@ -40,8 +40,8 @@ impl Qmp {
         Ok(Self(own))
     }
 
-    /// Looks twice at each of so many CPUs, leaves the whole answers in `file`, and says in a line
-    /// each what they did.
+    /// Looks twice at each of `cpus` CPUs, leaves the complete answers in `file`, and returns a
+    /// line for each.
     pub(super) fn look(self, cpus: u8, file: &Path) -> Result<Vec<String>> {
         let mut session = QmpSession::begin(&self.0)?;
         let mut answers = session.answers(cpus)?;

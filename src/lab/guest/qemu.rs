@@ -30,8 +30,8 @@ pub const PROGRAM: &str = "qemu-system-x86_64";
 /// its rate when the frequency changes; with QEMU's default CPU it stops using that clock.
 const PLAIN_CPU: &str = "max,vendor=GenuineIntel,family=6,model=15,stepping=11";
 
-/// The CPU of counted time: old enough to have no source of random numbers of its own (RDRAND),
-/// which would differ from run to run.
+/// The CPU of virtual time: old enough that it lacks RDRAND, whose random numbers would differ from
+/// run to run.
 const COUNTED_CPU: &str = "qemu64";
 
 /// What the machine is like.
@@ -119,8 +119,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// change no other's scheduling. Built without seccomp, QEMU refuses the words.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// Every guest's kernel command line. A panic ends the guest. A CPU that the host lets wait
-/// is no lock-up: the watchdog waits for 40 s.
+/// Every guest's kernel command line. A panic ends the guest. A CPU that the host lets wait is not
+/// a lock-up: the watchdog waits for 40 s.
 pub(crate) const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 \
                                  tsc=reliable watchdog_thresh=20 mitigations=off rdinit=/init";
 

@@ -95,6 +95,6 @@ fn send(
     if directory.exists() {
         sender.tree(directory)?;
     }
-    // One that did not come so far has no code of its own.
+    // A guest that did not come so far lacks an exit code.
     sender.end(*ended.as_ref().unwrap_or(&FAILED))
 }

@@ -42,7 +42,7 @@ const OF_CONTROL: ArchiveLimits = ArchiveLimits { bytes: 16 << 20, files: 1_000 
 /// What a package file takes unpacked, bytes, as far as it says.
 ///
 /// # Errors
-/// It is no package, or says more of itself than any does.
+/// It is not a package, or claims larger sizes than any package has.
 pub(super) fn size_of(deb: &Path) -> Result<u64> {
     let mut control = Counted::new(Vec::new(), OF_CONTROL);
     let poured = pour(Command::new(dpkg_deb()?).arg("--ctrl-tarfile").arg(deb), &mut control);
@@ -58,7 +58,7 @@ pub(super) fn size_of(deb: &Path) -> Result<u64> {
 /// Unpacks what a package would install into `root`, which is new.
 ///
 /// # Errors
-/// It is no whole package, or has more in it than the limits; the disk does not take it.
+/// It is not a complete package, or has more in it than the limits; the disk does not take it.
 pub(super) fn extract(deb: &Path, root: &Path, cache: &Cache, limits: ArchiveLimits) -> Result<()> {
     let failed = || {
         format!("cannot unpack it into {}: is the disk full, or the package damaged?", cache.room())

@@ -75,7 +75,7 @@ pub fn of_config(config: &KernelConfig) -> Vec<MissingFeature> {
     needed.chain(useful).chain(checking).collect()
 }
 
-/// There is no ELF file to boot; `why` says why not.
+/// The ELF file to boot is missing; `why` says why.
 #[must_use]
 pub fn no_elf(why: &str) -> MissingFeature {
     let what = format!(

@@ -127,7 +127,7 @@ pub fn get(source: &KernelSource, cache: &Path, notify: Notify) -> Result<Kernel
 /// checksum of its image. Nothing else is read, and nothing fetched, whatever it is called.
 ///
 /// # Errors
-/// A name that is no package's; a kernel that is not there.
+/// A name that is not a package's; a kernel that does not exist.
 pub fn known(asked: &str, hash: &str, cache: &Path) -> Result<Kernel> {
     let source = KernelSource::parse_foreign(asked)?;
     let kernel = list::with_hash(cache, hash).with_context(|| {

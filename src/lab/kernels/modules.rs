@@ -53,7 +53,7 @@ impl Modules {
     /// Reads the texts of `modules.dep` and `modules.builtin`.
     ///
     /// # Errors
-    /// A line that is none, or names a file that lies elsewhere.
+    /// A line that is invalid, or names a file that lies elsewhere.
     pub fn parse(dependencies: &str, builtin: &str) -> Result<Self> {
         let mut needs = BTreeMap::new();
         for (number, line) in dependencies.lines().enumerate() {

@@ -80,7 +80,7 @@ impl Name {
 /// The kernels that apt offers: the newest of each series, standard and real-time.
 ///
 /// # Errors
-/// There is no apt.
+/// apt is missing.
 pub fn offers() -> Result<Vec<Name>> {
     Ok(newest_of_each(&names()?))
 }
@@ -112,7 +112,7 @@ fn apt(name: &str) -> Result<PathBuf> {
 /// What apt would install for a package, or for the newest that matches a pattern.
 ///
 /// # Errors
-/// There is no apt, or no package matches.
+/// apt is missing, or no package matches.
 pub fn find(pattern: &str) -> Result<Candidate> {
     let package = if pattern.contains('*') { choose(pattern, &names()?)? } else { pattern.into() };
     let found = show(&package)?;

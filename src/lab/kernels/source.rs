@@ -67,7 +67,7 @@ impl KernelSource {
     /// is looked for.
     ///
     /// # Errors
-    /// It is no package's name.
+    /// It is not a package's name.
     pub fn parse_foreign(text: &str) -> Result<Self> {
         ensure!(text.len() <= LONGEST, "a kernel's name of {} characters is none", text.len());
         let source = Self::parse_with(text, &|_| false)?;
@@ -82,7 +82,7 @@ impl KernelSource {
     /// `A,B,...`: each as [`KernelSource::parse`]; `,modules=DIR` belongs to the file before it.
     ///
     /// # Errors
-    /// The first that is none, or one that is there twice.
+    /// The first that is invalid, or that is there twice.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
         let mut words: Vec<String> = Vec::new();
         for word in text.split(',') {

@@ -55,7 +55,7 @@ pub enum TaskOutcome {
     Measured(Duration),
     /// Known from before.
     Known,
-    /// There is no run, and why.
+    /// The run failed, and why.
     Failed(String),
     /// Ended early, or not begun.
     Stopped,
