@@ -6,7 +6,7 @@ use std::time::Duration;
 /// What can go wrong with a load.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no load of that name.
+    /// No load has that name.
     #[error("unknown load `{name}`: {}use one of {known}", asked(nearest))]
     UnknownLoad {
         /// As typed.

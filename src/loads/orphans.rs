@@ -1,5 +1,5 @@
-//! What a killed supervisor leaves: descendants that have moved into process groups and sessions
-//! of their own. tardy adopts them, and so finds and ends them.
+//! What a killed supervisor leaves: descendants that have moved into separate process groups and
+//! sessions. tardy adopts them, and so finds and ends them.
 //!
 //! Changes the calling process: it becomes a subreaper, which its own end undoes.
 

@@ -352,7 +352,7 @@ fn read_in_thread(
     })
 }
 
-/// The next line: `None` at the end, `Some(None)` for one that is no report.
+/// The next line: `None` at the end, `Some(None)` for one that is not a report.
 #[expect(clippy::option_option, reason = "an end and a line not understood are two things")]
 fn read_report(reports: &mut impl BufRead) -> Option<Option<LoadReport>> {
     let mut line = Vec::new();

@@ -43,8 +43,8 @@ impl Scratch {
     /// Makes one in `parent`, after removing those that killed loads have left there.
     ///
     /// # Errors
-    /// `parent` is no directory, or nothing can be made in it; or another user has put his own in
-    /// the place of what was made.
+    /// `parent` is not a directory, or nothing can be made in it; or another user has replaced what
+    /// was made.
     pub(super) fn create(parent: &Path) -> io::Result<Self> {
         sweep(parent);
         let above = opened(parent)?;

@@ -24,8 +24,8 @@ impl LoadSpec {
     /// word alone will do: `memory:munmap`.
     ///
     /// # Errors
-    /// An unknown load or key, a key given twice, something that is no `key=value`, or a value
-    /// out of range.
+    /// An unknown load or key, a key given twice, something that is not `key=value`, or a value out
+    /// of range.
     pub fn parse(text: &str) -> Result<Self, LoadError> {
         let (name, pairs) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
         let load = find(name.trim())?;

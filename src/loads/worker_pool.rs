@@ -56,7 +56,7 @@ impl WorkerPool {
     /// A pool without workers.
     ///
     /// # Errors
-    /// There is no memory for the counters.
+    /// No memory for the counters is left.
     pub fn new(load: &'static str, need: Need, end_asked: EndAsked) -> Result<Self, LoadError> {
         let slots = usize::try_from(need.counters).unwrap_or(usize::MAX);
         let board = SharedSlots::new(slots.saturating_add(FIRST_COUNTER)).map_err(|source| {

@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The program called `name`: a path, or a name that is looked for in `PATH`. `None` if there is
-/// none that may be started.
+/// The program called `name`: a path, or a name that is looked for in `PATH`. `None` if no such
+/// program may be started.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
     let is_program = |path: &Path| {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
