@@ -1,4 +1,4 @@
-//! The axes of a plan: their places, each with a name and with flags of its own.
+//! The axes of a plan: their places, each with its own name and flags.
 
 use std::ops::Range;
 

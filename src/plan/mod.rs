@@ -97,7 +97,7 @@ impl Plan {
     /// The text of the plan in `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, or is none or too large.
+    /// A file that cannot be read, is invalid or too large.
     pub fn text(path: &Path) -> Result<String> {
         let shown = path.display();
         let about = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;

@@ -42,7 +42,7 @@ pub(super) struct PlanFile {
     pub part: Vec<Spanned<PartTable>>,
 }
 
-/// Axes of their own, beside those of other parts.
+/// The axes of one part, beside those of other parts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PartTable {
