@@ -27,7 +27,7 @@ const SLOPED_FROM: usize = 4;
 /// A block has about so long, ns.
 const BLOCK_NS: i64 = 500_000_000;
 
-/// A clock of sound is no further off than this.
+/// The largest deviation of a sound clock.
 const STEEPEST: f64 = 500e-6;
 
 /// After an xrun, a grid that is further off than this is laid anew, ns.

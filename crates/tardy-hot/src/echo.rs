@@ -97,8 +97,7 @@ impl Answer for Stamped {
     }
 }
 
-/// So many messages per second, and no more: a store that fills at that rate and holds one second
-/// of it.
+/// A limit of messages per second: a store that fills at that rate and holds one second of it.
 #[derive(Debug)]
 pub struct TokenBucket {
     per_s: u64,
@@ -191,7 +190,7 @@ pub enum ServeEnd {
     Stopped,
     /// Nothing more can come, by this `errno`.
     Over(c_int),
-    /// The peer says hello again; the buffer holds so many bytes of it.
+    /// The peer says hello again; the buffer holds this number of its bytes.
     Spoken(usize),
 }
 

@@ -58,9 +58,8 @@ impl TaskCpu for ThisCpu {
     }
 }
 
-/// So many loops that take time and nothing else: each waits for the one before, and none touches
-/// more than one word of the stack. Not inlined, so that they take as long wherever they are
-/// called.
+/// Loops that take time and nothing else: each waits for the one before, and none touches more than
+/// one word of the stack. Not inlined, so that they take as long wherever they are called.
 #[inline(never)]
 pub fn work(loops: u64) {
     let mut state = 1_u64;

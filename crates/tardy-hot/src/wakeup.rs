@@ -83,8 +83,8 @@ impl Wake for Absolute {
     }
 }
 
-/// Relative `clock_nanosleep`: each sleep begins when the turn before has ended, so there is no
-/// schedule, and no period is missed.
+/// Relative `clock_nanosleep`: each sleep begins when the turn before has ended, so it has no
+/// schedule and misses no period.
 #[derive(Debug)]
 pub struct Relative {
     next_ns: i64,

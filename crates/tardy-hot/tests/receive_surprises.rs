@@ -121,7 +121,7 @@ fn read<W: Await>(
         assert_eq!(ended, Ended::Done);
         (sending, found)
     };
-    // The first touches what the loops have of their own, and pages of the program that nothing has
+    // The first touches the loops' private memory, and pages of the program that nothing has
     // touched before: a run locks those in memory.
     round(PACKETS / 2);
     let (sending, found) = round(PACKETS / 2);

@@ -370,7 +370,7 @@ impl Repeated for EpollWait {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 8];
         let (waits, place) = (self.waits.as_raw_fd(), events.as_mut_ptr());
         for _ in 0..iterations {
-            // SAFETY: there is room for so many events.
+            // SAFETY: the place has room for 8 events.
             checked(unsafe { libc::epoll_wait(waits, place, 8, 0) } as isize)?;
         }
         Ok(Batch::default())

@@ -1,5 +1,5 @@
 //! The loops of the ping-pong with every port: both ends in one thread, so that the number of calls
-//! does not depend on who is faster.
+//! does not depend on which end is faster.
 
 use core::ffi::{c_int, c_long};
 use std::{
@@ -253,8 +253,8 @@ fn no_exchange_makes_other_calls_than_to_send_and_to_receive() {
     }
 }
 
-/// Mutexes belong to a thread, so these ends have one each. Who is faster needs no call at all, so
-/// there is only a most.
+/// Mutexes belong to a thread, so these ends have one each. The faster end needs no call at all, so
+/// only a maximum is known.
 #[test]
 fn mutexes_make_at_most_one_call_to_unlock_and_one_to_lock() {
     const TURNS: u64 = 500;

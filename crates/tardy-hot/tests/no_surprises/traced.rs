@@ -12,8 +12,8 @@ use std::{
 
 use tardy_hot::clock::now_ns;
 
-/// Each case has so many turns, one after the other: what is done once a loop would show as the
-/// same number in both, what is done once a turn as twice that.
+/// The turns of each case, one after the other: a call once a loop would show as the same number in
+/// both, a call once a turn as twice that.
 pub(crate) const TURNS: [u64; 2] = [300, 600];
 
 const CHILD: &str = "TARDY_HOT_TRACED";
