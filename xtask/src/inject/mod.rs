@@ -209,7 +209,7 @@ pub(crate) struct ExitFlags {
     at_ns: i64,
 }
 
-/// What `DelayContext::Exit` starts as a process of its own.
+/// What `DelayContext::Exit` starts as its own process.
 pub(crate) fn run_exit(flags: &ExitFlags) -> Result<()> {
     let ExitFlags { bytes, at_ns } = *flags;
     tardy::sys::sched::set_this_thread(tardy::sys::sched::Policy::Other, 0)?;
