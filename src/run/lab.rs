@@ -71,7 +71,7 @@ pub struct LabFailure {
 }
 
 impl LabRecord {
-    /// Reads the record in `directory`; none if there is none.
+    /// Reads the record in `directory`; `None` without a record.
     ///
     /// # Errors
     /// The record cannot be read, or is not such a record.

@@ -124,7 +124,7 @@ pub(super) fn read_peaks_as(
     reading.finish()
 }
 
-/// Reads the sums in `directory`; nothing where there are none.
+/// Reads the sums in `directory`; `None` without sums.
 ///
 /// # Errors
 /// What is wrong with the file.

@@ -226,7 +226,7 @@ impl Profile {
     }
 }
 
-/// Reads the profile in `directory`; nothing if there is none.
+/// Reads the profile in `directory`; `None` without a profile.
 ///
 /// # Errors
 /// What is wrong with the file.

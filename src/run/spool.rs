@@ -39,7 +39,7 @@ pub fn append(out: &mut Vec<u8>, series: u32, samples: &[Sample]) {
 /// bytes of the file these frames take, with what it begins with: nothing behind them was read.
 ///
 /// # Errors
-/// What reading the file says, or `take`. A file that is no spool has no frames.
+/// What reading the file says, or `take`. A file that is not a spool has no frames.
 pub fn read(
     mut spool: impl BufRead,
     mut take: impl FnMut(u32, Sample) -> io::Result<()>,

@@ -93,8 +93,8 @@ impl BlameLog {
         }
     }
 
-    /// The causes of the last seconds; of all the run, where it was looked at once. `None` if there
-    /// are no sums yet.
+    /// The causes of the last seconds; of all the run, if it was looked at once. `None` without
+    /// sums yet.
     pub(super) fn recent(&self) -> Option<RecentCauses> {
         let now = self.last.back()?;
         let before = self.last.front().filter(|_| self.last.len() > 1);

@@ -186,7 +186,7 @@ impl RunFollower {
         self.read
     }
 
-    /// What the late samples of the last seconds were blamed on; `None` if there are no sums.
+    /// What the late samples of the last seconds were blamed on; `None` without sums.
     #[must_use]
     pub fn recent_causes(&self) -> Option<RecentCauses> {
         self.blame.recent()
