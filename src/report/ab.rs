@@ -234,7 +234,7 @@ fn push_needed(out: &mut String, record: &AbRecord, row: &ComparedFigureRow) {
     ));
 }
 
-/// How long so many pairs take, ns: as long as the blocks of this session took. More than its
+/// The time that `pairs` pairs take, ns: as long as the blocks of this session took. More than its
 /// budget, in which they were not measured.
 fn time_for(record: &AbRecord, pairs: u32) -> f64 {
     let taken = |compared: bool| -> Vec<u64> {

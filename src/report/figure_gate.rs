@@ -158,7 +158,7 @@ impl FigureGate {
         format!("\"{self}\": there is no figure \"{}\"; {there}", self.figure)
     }
 
-    /// The limit in the unit of a figure; nothing where the one is no amount of the other. Other
+    /// The limit in the unit of a figure; `None` if the limit is not an amount of that unit. Other
     /// programs count times in other units than tardy does.
     fn limit_in(&self, unit: &FigureUnit) -> Option<f64> {
         if *unit == self.unit {

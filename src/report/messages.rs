@@ -49,7 +49,7 @@ fn end(end: &EndRecord) -> String {
     words
 }
 
-/// `10 kpps there and back`: the rates that were asked for; nothing where there are none.
+/// `10 kpps there and back`: the rates that were asked for; `None` without such rates.
 #[must_use]
 pub fn asked_rate(messages: &MessageRecord) -> Option<String> {
     let flows = messages.flows.iter();
@@ -105,7 +105,7 @@ pub fn clock(clock: &ClockRecord) -> String {
     )
 }
 
-/// A rate as tables write it, `-` if there is none.
+/// A rate as tables write it, `-` without a rate.
 #[must_use]
 pub fn per_s(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), rate)

@@ -191,7 +191,7 @@ pub fn beside(document: &Document, id: &str) -> Result<BesidePublished, Publishe
     })
 }
 
-/// Names of the tables that `is_meant`; `none` if there is none.
+/// Names of the tables that `is_meant`; `none` without any.
 fn ids(is_meant: impl Fn(&PublishedTable) -> bool) -> String {
     let ids = PUBLISHED.iter().filter(|table| is_meant(table)).map(|table| table.id.as_str());
     let ids: Vec<&str> = ids.collect();

@@ -26,7 +26,7 @@ impl FromStr for TimeRange {
 /// Two ends, of which one may be absent.
 pub(super) type Ends = (Option<Nanos>, Option<Nanos>);
 
-/// The ends of `FROM..TO`, of which one may be absent; nothing where it is no range at all.
+/// The ends of `FROM..TO`, of which one may be absent; `None` if it is not a range at all.
 ///
 /// # Errors
 /// An end is not a time.

@@ -67,8 +67,8 @@ pub fn of(causes: &Causes) -> Option<String> {
     sentence(&spent_on(blame), (analysed(blame), blame.responses_passed_over))
 }
 
-/// The largest of them in one sentence, `~` before what is inferred; nothing where there are none.
-/// With how many were analysed, where others were skipped.
+/// The largest of them in one sentence, `~` before what is inferred; `None` without any. With how
+/// many were analyzed, if others were skipped.
 pub(in crate::report) fn sentence(
     responses: &[ResponseCause],
     (analysed, passed_over): (u64, u64),

@@ -159,7 +159,7 @@ pub(super) fn not_drawn(subject: &RunLabel) -> String {
     }
 }
 
-/// The sentence about latencies over an hour; empty if there is none.
+/// The sentence about latencies over an hour; empty without any.
 #[must_use]
 pub(super) fn above(subject: &RunLabel) -> String {
     match subject.above {

@@ -217,7 +217,7 @@ fn tasks(profile: &Profile, most: usize) -> Vec<TaskNameShare> {
 
 fn symbols(profile: &Profile, most: usize) -> Vec<SymbolShare> {
     let whole = profile.weight();
-    // Samples and weight of its own, and its weight with what it calls.
+    // Its samples and weight, and its weight with what it calls.
     let mut sums: BTreeMap<u32, (u64, u64, u64)> = BTreeMap::new();
     let mut below = vec![0_u64; profile.nodes.len()];
     for row in &profile.rows {

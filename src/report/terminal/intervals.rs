@@ -40,7 +40,7 @@ pub(super) fn push(out: &mut String, known: &RunIntervals, width: Option<usize>)
     out.push('\n');
 }
 
-/// `81.2..84.0`, marked where few samples carry it; `>= 410` where there is no upper end.
+/// `81.2..84.0`, marked if few samples carry it; `>= 410` without an upper end.
 pub fn interval(of: &NamedInterval) -> String {
     let ns = |ns: u64| us(Some(i64::try_from(ns).unwrap_or(i64::MAX)));
     match (of.low_ns, of.high_ns) {

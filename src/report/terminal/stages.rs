@@ -20,7 +20,7 @@ const ATTACHED_COST: &str = "on Debian's 6.1 in counted time it adds 1.5 us to a
 /// Series whose stages are shown at most: those with the largest latencies.
 const SHOWN: usize = 8;
 
-/// A table with a row for each stage and one for the whole; nothing where there are none.
+/// A table with a row for each stage and one for the whole; nothing without stages.
 pub(super) fn push(out: &mut String, document: &Document, width: Option<usize>) {
     let stages = by_series(document);
     let mut traced: Vec<(usize, &SeriesSummary)> = document

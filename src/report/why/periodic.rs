@@ -37,7 +37,7 @@ pub struct PeriodicCause {
     pub period: Periodicity,
 }
 
-/// The grid of series that have no period of their own.
+/// The grid of series without a known period.
 const DEFAULT_GRID_NS: i64 = 1_000_000;
 
 /// An attached thread that woke up less often makes no beat by itself.

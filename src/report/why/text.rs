@@ -189,8 +189,8 @@ fn responses(sheet: &mut TerminalText, why: &WhyReport) {
     }
 }
 
-/// The stages of a run, each once, and each by the series that it is a stage of. What comes after
-/// a wake-up is none of its parts, and last.
+/// The stages of a run, each once, and each by the series that it is a stage of. What comes after a
+/// wake-up is not one of its parts, and comes last.
 type Stages<'a> = (Vec<&'a str>, HashMap<(&'a str, &'a str), &'a SeriesSummary>);
 
 fn stages_of(document: &Document) -> Stages<'_> {
