@@ -41,7 +41,7 @@ impl AudioFlags {
     /// The policy and the priority that the server gives its clients.
     ///
     /// # Errors
-    /// The user asked for others, or there is no server.
+    /// The user asked for others, or no server runs.
     pub(super) fn settle(
         &self,
         policy: Wish<Policy>,
@@ -61,7 +61,7 @@ impl AudioFlags {
     /// The probe that these flags describe.
     ///
     /// # Errors
-    /// There is no server.
+    /// No server runs.
     pub(super) fn audio(&self, cpu: u32) -> Result<Audio> {
         Ok(Audio { server: self.server.clone(), facts: self.facts()?, cpu })
     }

@@ -121,7 +121,7 @@ pub(super) struct DeadlineFlags {
 }
 
 impl DeadlineFlags {
-    /// What a deadline is to a run: this one, or else the run's own. Nothing if there is none.
+    /// What a deadline is to a run: this one, or else the run's own. `None` without a deadline.
     ///
     /// # Errors
     /// A log that cannot be read.

@@ -206,7 +206,7 @@ impl RunGates {
         Ok(())
     }
 
-    /// What a run says of the limits; nothing where there are none.
+    /// What a run says of the limits; `None` without limits.
     pub(super) fn decide_limits(&self, run: &Run) -> Result<Option<Vec<GateResult>>> {
         if self.has_no_limits() {
             return Ok(None);
@@ -237,7 +237,7 @@ impl RunGates {
         Ok(self.worse.iter().flat_map(|gate| gate.decide(own())).collect())
     }
 
-    /// What a run says of all of them; nothing where there are none.
+    /// What a run says of all of them; `None` without gates.
     pub(super) fn decide(&self, run: &Run) -> Result<Option<Vec<GateResult>>> {
         if self.is_empty() {
             return Ok(None);

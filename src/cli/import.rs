@@ -219,7 +219,7 @@ fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Resu
     import::make(&sheet, run).with_context(named)
 }
 
-/// The text of the `info.yml` beside a `datapoints.csv`; nothing if there is none. As in a
+/// The text of the `info.yml` beside a `datapoints.csv`; `None` without such a file. As in a
 /// directory, a link is not followed.
 fn info_beside(path: &Path) -> Result<Option<String>> {
     if path.file_name().is_none_or(|name| name != POINTS_FILE) {

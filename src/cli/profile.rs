@@ -35,7 +35,7 @@ pub(super) struct ProfileFlags {
 /// The profile of a run.
 ///
 /// # Errors
-/// There is none, or it is damaged; with the remedy.
+/// The profile is missing or damaged; with the remedy.
 pub(super) fn of(run: &Run) -> Result<Profile> {
     let found = run.profile().map_err(|damage| anyhow!("{damage}"))?;
     found.with_context(|| {

@@ -169,7 +169,7 @@ impl<'a> Trigger<'a> {
     }
 }
 
-/// When a file was changed last; nothing if there is none.
+/// When a file was changed last; `None` without such a file.
 fn touched(file: &Path) -> Option<SystemTime> {
     fs::metadata(file).and_then(|data| data.modified()).ok()
 }

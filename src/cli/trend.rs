@@ -170,7 +170,7 @@ fn put(
     }
 }
 
-/// Writes the page; there is none of no rows.
+/// Writes the page. Without rows it fails.
 fn write_page(
     flags: &TrendFlags,
     file: &Path,
