@@ -3,8 +3,8 @@
 use super::super::evidence::TraceEvidence;
 use crate::run::{CaveatKind, SeriesSummary, TraceBy, TraceCaveat, TraceMode};
 
-/// More than one wake-up in so many without stages is worth a word: percentiles of stages would be
-/// of other wake-ups than those of the whole latency.
+/// More than one wake-up in this number without stages is worth a word: percentiles of stages would
+/// be of other wake-ups than those of the whole latency.
 const UNMATCHED: u64 = 1_000;
 
 /// `series` are those of whole latencies.
