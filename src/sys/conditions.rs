@@ -83,7 +83,7 @@ pub enum ThrottlingLog {
     /// Nothing, which means nothing: this kernel never says it, or may have said what is
     /// overwritten by now.
     Silent,
-    /// That there was none since boot.
+    /// It has not happened since boot.
     Never,
     /// That there was some.
     Throttled,
