@@ -20,7 +20,7 @@ pub(super) struct HistogramRow<'a> {
     /// The class of hardware; empty where the record does not say.
     pub(super) cpu_model: &'a str,
     pub(super) probe: &'a str,
-    /// Names of the loads, `+` between them; empty where there was none.
+    /// Names of the loads, `+` between them; empty without a load.
     pub(super) load: String,
     /// When the run began, ns since 1970 UTC.
     pub(super) started_ns: i64,

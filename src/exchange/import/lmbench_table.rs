@@ -77,8 +77,8 @@ impl LmbenchTable {
         })
     }
 
-    /// Name, unit and value of a row; without them where it states no time and no bandwidth, and
-    /// nothing where it is no row of the table.
+    /// Name, unit and value of a row; without them if it states neither a time nor a bandwidth, and
+    /// `None` if it is not a row of the table.
     #[expect(clippy::option_option, reason = "a row without a figure is no wrong row")]
     pub(super) fn row(&self, line: &str) -> Option<Option<(String, FigureUnit, f64)>> {
         let words: Vec<&str> = line.split_whitespace().collect();
