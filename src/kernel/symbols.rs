@@ -65,7 +65,7 @@ impl Symbols {
         self.hidden
     }
 
-    /// The function at an address, and how many bytes into it; `None` if there is none.
+    /// The function at an address, and how many bytes into it; `None` for an unknown address.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<(&str, u64)> {
         let after = self.functions.partition_point(|&(start, ..)| start <= address);
