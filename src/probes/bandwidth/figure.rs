@@ -82,9 +82,9 @@ const KINDS: [(&str, Kind, By); 24] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFigure {
     pub(super) kind: Kind,
-    /// Bytes of a message, of a buffer or of a working set; 0 if there is none.
+    /// Bytes of a message, of a buffer or of a working set; 0 without one.
     pub(super) bytes: u64,
-    /// Descriptors or processes; 0 where there are none.
+    /// Descriptors or processes; 0 without any.
     pub(super) count: u32,
 }
 
