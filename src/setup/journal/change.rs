@@ -246,7 +246,7 @@ fn undo_instance(root: &Root, path: &str) -> Result<Option<String>, String> {
         return Err(stays("mount tracefs, `mount -t tracefs nodev /sys/kernel/tracing`"));
     }
     let mut why = None;
-    // Whoever looks into it is in the way a little.
+    // A reader of it is in the way for a moment.
     for pause in [1, 5, 20, 50, 100, 200] {
         match fs::remove_dir(root.path(path)) {
             Ok(()) => return Ok(Some(format!("{path} removed"))),

@@ -173,7 +173,7 @@ fn the_directory_is_there_while_there_is_something_to_put_back() {
     assert!(directory.exists());
     machine.recover();
     assert!(!directory.exists());
-    // Whoever is at work in it keeps it, and the next one finds it.
+    // A process that works in it keeps it, and the next one finds it.
     let mut journal = machine.claim().unwrap();
     let other = fs::File::open(directory.join("lock")).unwrap();
     rustix::fs::flock(&other, rustix::fs::FlockOperation::LockExclusive).unwrap();
@@ -191,7 +191,7 @@ fn a_lock_that_a_killed_one_left_without_a_journal_is_taken_away() {
     let place = Place::make(&machine.place).unwrap();
     drop(place.beside("lock").unwrap());
     assert!(recover(&machine.place, &machine.root).is_ok() && !directory.exists());
-    // Not that of one who is about to write a journal.
+    // Not that of a process that is about to write a journal.
     let held = Place::make(&machine.place).unwrap().beside("lock").unwrap();
     take_lock(&held).unwrap();
     assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing));

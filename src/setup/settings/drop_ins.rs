@@ -14,7 +14,7 @@ pub struct HelpfulSetting {
     pub may_break: String,
     /// Files of the kernel, what each held and what it is to hold.
     pub writes: Vec<(String, String, String)>,
-    /// The words of the kernel's command line that do it at boot; empty where there are none.
+    /// The words of the kernel's command line that do it at boot; may be empty.
     pub boot: String,
 }
 

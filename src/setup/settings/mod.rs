@@ -48,7 +48,7 @@ pub struct Setting {
     /// What setting it so may break.
     pub may_break: &'static str,
     /// The words of the kernel's command line that set it so at boot; `CPUS` stands for the
-    /// measured ones. Empty where there are none.
+    /// measured ones. May be empty.
     boot: &'static str,
 }
 
