@@ -80,8 +80,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of the store in `root`; empty if there is none that can be believed. `clock` says
-    /// whether a run changed just now.
+    /// The index of the store in `root`; empty without a trustworthy index. `clock` says whether a
+    /// run changed just now.
     pub(super) fn open(root: &Path, clock: fn() -> SystemTime) -> Self {
         let lines = lines(root).unwrap_or_default();
         Self { clock, lines, is_stale: false, reads: 0 }

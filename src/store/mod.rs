@@ -302,8 +302,8 @@ pub(crate) fn typed(place: &Path) -> PathBuf {
     if is_path(place) { place.to_owned() } else { Path::new(".").join(place) }
 }
 
-/// What to say of an entry of the working directory that is named without a slash; nothing if there
-/// is none.
+/// What to say of an entry of the working directory that is named without a slash; `None` without
+/// such an entry.
 #[must_use]
 pub(crate) fn beside(asked: &Path) -> Option<String> {
     let is_there = !is_path(asked) && fs::symlink_metadata(typed(asked)).is_ok();
