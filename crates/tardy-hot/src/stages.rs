@@ -134,7 +134,8 @@ pub trait Records: core::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether there are none, as stages are found later: the thread then hands over every sample.
+    /// Whether the record has no stages, as they are found later: the thread then hands over every
+    /// sample.
     fn are_found_later(&self) -> bool {
         false
     }

@@ -22,7 +22,7 @@ pub struct Worked<S> {
     pub response: Arc<Series>,
     /// The work of each turn.
     pub loops: u64,
-    /// The period, ns; 0 if there is none.
+    /// The period, ns; 0 without a period.
     pub period_ns: i64,
 }
 
