@@ -36,7 +36,7 @@ const USUAL_NS: f64 = 1_000.0;
 /// In a burst: at least this, and on average this much more.
 const BURST_NS: f64 = 20_000.0;
 const BURST_MORE_NS: f64 = 50_000.0;
-/// A burst begins at a usual sample, and ends at one of its own, with these probabilities.
+/// A burst begins at a usual sample, and ends at a sample of the burst, with these probabilities.
 const BEGIN: f64 = 1e-4;
 const END: f64 = 0.02;
 /// Peaks: one in this number of samples, from and up to.

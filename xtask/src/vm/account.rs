@@ -22,7 +22,8 @@ pub(super) fn parse(text: &str) -> Skips {
     lines.map(|(name, why)| (name.to_owned(), why.to_owned())).collect()
 }
 
-/// The tests that passed in guests so far, one a line. If none has, there is no file.
+/// The tests that passed in guests so far, one a line. Before the first one, the file does not
+/// exist.
 pub(super) fn passed(file: &Path) -> Result<Vec<String>> {
     if !file.exists() {
         return Ok(Vec::new());

@@ -1,6 +1,6 @@
-//! The truth test in counted time: guests whose time is their count of instructions, so that there
-//! is no host to disturb anything. Each injected delay must come back, by cause and size, and
-//! nothing may be blamed on a host or on hardware.
+//! The truth test in virtual time: guests whose time is their count of instructions, so that no
+//! host can disturb them. Each injected delay must come back, by cause and size, and nothing may be
+//! blamed on a host or on hardware.
 //!
 //! Guests differ by kernel, load, way to sleep and policy. On each change the plainest one is
 //! tried, in `make test-long` all of them. `TARDY_TEST_SEED` chooses other moments for the delays.

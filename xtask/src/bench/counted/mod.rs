@@ -66,7 +66,7 @@ impl CountedBench {
         CountedGuest { kernel, tardy: &self.tardy, scratch: self.scratch.path() }
     }
 
-    /// Runs the parts with these names, all if there is none; Markdown.
+    /// Runs the parts with these names, all of them without a name; Markdown.
     pub(super) fn run(&self, rows: &[String]) -> Result<String> {
         if let Some(row) = rows.iter().find(|row| !names().contains(&row.as_str())) {
             bail!("{row} has no counted form; with --counted there is {}", names().join(", "));

@@ -1,4 +1,4 @@
-//! Rows of ratios in counted time, where there is no noise: every difference is one.
+//! Rows of ratios in virtual time, which has no noise: every difference is real.
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
