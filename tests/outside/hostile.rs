@@ -1,5 +1,5 @@
 //! Runs that somebody made to do harm: small files that ask for much memory or time, names that
-//! never open, and texts that steer the terminal of whoever looks.
+//! never open, and texts that steer a reader's terminal.
 
 mod samples;
 

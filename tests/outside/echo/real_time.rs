@@ -165,7 +165,7 @@ fn bytes_without_end_do_not_keep_the_cpu_of_a_real_time_echo() {
         let far = connect(CarrierKind::Tcp, &echo.address, b"", PING).unwrap();
         let mut stream = TcpStream::from(far.socket);
         let mut answers = stream.try_clone().unwrap();
-        // Whoever knocks at the door makes the echo look at its peers more often.
+        // A client that tries to connect makes the echo look at its peers more often.
         let (door, address) = (UdpSocket::bind("127.0.0.1:0").unwrap(), echo.address.clone());
         flood.of(move || {
             let _ = door.send_to(b"knock", &address);

@@ -15,7 +15,7 @@ fn within() -> Duration {
     patience() / 300
 }
 
-/// Has put back what was left, by `tardy restore` and by the next tardy in turns.
+/// Has the remains restored, by `tardy restore` and by the next tardy in turns.
 fn put_back(machine: &Machine, number: usize) -> String {
     let was_open = machine.store.path().join("state/journal").exists();
     let (said, whose) = if number.is_multiple_of(2) {
