@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     schema::{faults, schema},
     support::{
-        SHORT, Store, codes, eventually, finish, in_guest, list, piped, signal, skip, whole,
+        LONG, SHORT, Store, codes, eventually, finish, in_guest, list, piped, signal, skip, whole,
     },
 };
 
@@ -55,7 +55,7 @@ fn is_elsewhere() -> bool {
 
 /// The record of a run of half a second.
 fn measured(store: &Store, more: &[&str]) -> Value {
-    store.measure("r", &[&["--duration", "500ms"], more].concat());
+    store.measure("r", &[&["--interval", "10ms", "--duration", "500ms"], more].concat());
     store.show("r")
 }
 
@@ -144,7 +144,8 @@ fn a_cgroup_of_the_unified_hierarchy_says_which_cpus_there_are() {
     set(&format!("{group}/cpuset.cpus"), "1");
     let store = Store::new();
     let enter = format!("echo $$ >{group}/cgroup.procs || exit 9");
-    let arguments = [&SHORT[..], &["--duration", "300ms", "--name", "r"]].concat();
+    let length = ["--interval", "10ms", "--duration", "300ms", "--name", "r"];
+    let arguments = [&SHORT[..], &length].concat();
     let said = finish(piped(&mut store.shell(&enter, &arguments)));
     let refused = [&arguments[..], &["--cpus", "0"]].concat();
     let refused = finish(piped(&mut store.shell(&enter, &refused)));
@@ -189,7 +190,9 @@ fn governors_are_those_of_the_moment() {
 
 /// The record of a run during which `change` holds for some intervals, and tardy's exit code.
 fn disturbed(store: &Store, change: impl FnOnce() -> Vec<Changed>) -> (Value, Option<i32>) {
-    let child = store.start(&[&SHORT[..], &["--duration", "1h", "--name", "r"]].concat());
+    // Two threads that share a slow CPU leave time for everybody else.
+    let length = ["--interval", "20ms", "--duration", LONG, "--name", "r"];
+    let child = store.start(&[&SHORT[..], &length].concat());
     store.wait_measuring("r");
     let changed = change();
     let log = store.runs().join("r/series.hlog");
@@ -253,7 +256,7 @@ fn work_on_a_cpu_below_its_highest_frequency_says_so() {
     let store = Store::new();
     // The way to the work takes longer than what is left beside it.
     let work = ["--cpus", "1", "--interval", "50ms", "--work", "5ms", "--deadline", "5001us"];
-    let length = ["--warmup", "200ms", "--duration", "1h", "--peaks", "5", "--name", "r"];
+    let length = ["--warmup", "200ms", "--duration", LONG, "--peaks", "5", "--name", "r"];
     let child = store.start(&[&["run", "timer", "--trace", "peaks"], &work[..], &length].concat());
     store.wait_measuring("r");
     let lower = Changed::to(&file("scaling_max_freq"), &read(&file("cpuinfo_min_freq")));
