@@ -26,8 +26,8 @@ const LARGEST_RECORD: u64 = 32 << 20;
 const MOST_OBJECTS: usize = 1 << 18;
 const MOST_ELEMENTS: usize = 1 << 21;
 
-/// So many series are read: those of 2,000 CPUs with all their stages. No more ends and flows of
-/// messages: each is a row of a table, which is as wide as the widest.
+/// The number of series that are read: those of 2,000 CPUs with all their stages. No more ends and
+/// flows of messages: each is a row of a table, which is as wide as the widest.
 const MOST_ROWS: usize = 1 << 14;
 
 /// Why a run could not be opened.

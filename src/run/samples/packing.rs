@@ -28,7 +28,7 @@ pub(in crate::run) struct Packed {
 }
 
 /// Writes what can be read of `open` into `closed`, an empty file. Samples of one series stand
-/// together, as far as so many are held at once.
+/// together, as far as they are held at once.
 ///
 /// # Errors
 /// What the disk says, or that there are more samples than `most`.
