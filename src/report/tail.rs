@@ -1,5 +1,5 @@
-//! Was a run long enough? What was not seen in it, and how late it may become in a longer time: by
-//! a model of each series' tail, or why there is none.
+//! Was a run long enough? Events that it missed, and how late it may become in a longer time: by a
+//! model of each series' tail, or the reason for its absence.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use crate::{
     units::count,
 };
 
-/// So many causes are in the sentence, and none with less than this share.
+/// The number of causes in the sentence, none with less than this share.
 const MOST_NAMED: usize = 5;
 const LEAST_SHARE: f64 = 0.01;
 
