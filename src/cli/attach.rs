@@ -1,4 +1,4 @@
-//! Flags of the attach probe: whose threads, and what has no meaning with them.
+//! Flags of the attach probe: whose threads, and which flags it does not support.
 
 use std::path::PathBuf;
 
@@ -97,7 +97,7 @@ impl AttachFlags {
     /// The probe that these flags describe.
     ///
     /// # Errors
-    /// No threads are named, or they are in two ways, or there are none such.
+    /// No threads are named, or they are in two ways, or no such threads exist.
     pub(super) fn attach(&self, to_stderr: bool, deadline_ns: Option<i64>) -> Result<Attach> {
         let mut targets = self.targets();
         ensure!(

@@ -260,7 +260,7 @@ impl CompareFlags {
     }
 
     /// What the comparison says of the gates, after those that were decided `against` other runs;
-    /// nothing where there are none.
+    /// `None` without gates.
     fn decide(
         &self,
         report: &CompareReport,

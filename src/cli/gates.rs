@@ -179,7 +179,7 @@ impl RunGates {
         !self.worse.is_empty()
     }
 
-    /// Refuses a gate for runs that there will not be; says which can never pass with so many
+    /// Refuses a gate for runs that there will not be; says which can never pass with the planned
     /// samples a series. `figures` are `None` if some show only at the end.
     pub(super) fn check(
         &self,

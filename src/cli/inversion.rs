@@ -49,7 +49,7 @@ impl InversionFlags {
         2 * inversion::period_ns(hold_ns, hog_ns)
     }
 
-    /// Refuses the flags for a probe that does not use them, and times that are no good.
+    /// Refuses the flags for a probe that does not use them, and invalid times.
     ///
     /// # Errors
     /// Names the flag.

@@ -185,7 +185,7 @@ impl MessageFlags {
     /// Both ends, derived from the near end; each has its own flags for CPU and priority.
     ///
     /// # Errors
-    /// The priority of the far end is refused, or has no meaning.
+    /// The priority of the far end is refused, or is not supported.
     pub(super) fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
         if near.policy == Policy::Other && self.far_priority.is_some() {
             bail!("--far-priority has no meaning with --policy other; leave one of them out");

@@ -281,7 +281,7 @@ impl Cli {
 }
 
 fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
-    // Only where it is needed: without a home directory there is none.
+    // Only if it is needed: without a home directory the store has no place.
     let store = || Store::at(cli.store);
     if matches!(cli.verb, Verb::Run(_) | Verb::Load(_)) {
         loads::adopt_orphans();

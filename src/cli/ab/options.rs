@@ -1,5 +1,5 @@
-//! The options of both sides: what they have in common, and what each has of its own. A block is
-//! `tardy run` with both, so they are parsed by its own definition, before anything is measured.
+//! The options of both sides: the common ones, and those of each side. A block is `tardy run` with
+//! both, so they are parsed by its own definition, before anything is measured.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _, parser::ValueSource};

@@ -137,7 +137,8 @@ impl Gatherer {
         }
     }
 
-    /// The causes of the last seconds, and of which those are; or why there are none.
+    /// The causes of the last seconds, the seconds that they cover, and the reason if causes are
+    /// missing.
     fn causes(&self, elapsed_s: f64) -> (Vec<CauseRow>, String, String) {
         let document = self.follower.document();
         let Some(recent) = self.follower.recent_causes() else {
