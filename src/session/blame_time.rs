@@ -27,7 +27,7 @@ const ORDINARY_PEAKS_SHARE: i64 = 10;
 const MOST_SAVED_NS: i64 = 20_000_000;
 const MOST_SAVED_FOR_PEAKS_NS: i64 = 100_000_000;
 
-/// What peaks took is made up for by others, so much of it at the most, ns.
+/// The longest time that peaks took and that others make up for, ns.
 const MOST_OWED_NS: i64 = 100_000_000;
 
 /// What blaming may take, and what it took.

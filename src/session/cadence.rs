@@ -23,9 +23,9 @@ const CLEAR_NS: i64 = 10_000_000;
 /// itself wakes less often, that would be a load.
 const REST_NS: i64 = 10_000_000;
 
-/// Where measured threads have no expiries, a helper with more to do on a CPU that is measured
-/// rests so long after each piece of its work, ns. It goes before ksoftirqd, an ordinary task,
-/// which may have a message to carry: that has the CPU meanwhile.
+/// Without expiries of measured threads, the rest of a background thread after each piece of its
+/// work on a measured CPU, ns. It runs before ksoftirqd, an ordinary task, which may have a message
+/// to carry: that has the CPU meanwhile.
 const BREAK_NS: i64 = 200_000;
 
 /// Moments for helpers of one run. Without a grid of expiries every moment is as good as another.

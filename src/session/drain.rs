@@ -47,7 +47,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// An open file of samples is closed so often.
 const SAMPLES_FILE_NS: i64 = 10 * SECOND_NS;
 
-/// What counts from the start on begins so much earlier: to begin interrupts a measured CPU.
+/// The lead time of what counts from the start on: to begin interrupts a measured CPU.
 const BEFORE_NS: i64 = 20_000_000;
 
 /// What the drain works with.

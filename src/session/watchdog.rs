@@ -39,8 +39,8 @@ use crate::{
     },
 };
 
-/// A second, and so much more that where measured threads have no schedule its wake-ups drift
-/// through their period instead of meeting them time after time.
+/// A second, and a little more. So if measured threads have no schedule, its wake-ups drift through
+/// their period instead of meeting them time after time.
 const TICK_NS: i64 = 1_000_371_700;
 
 /// When it wakes up, and whom.
