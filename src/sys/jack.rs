@@ -1,7 +1,7 @@
 //! The system's JACK library, loaded when it is first needed, and a client of a server.
 //!
-//! Loaded instead of linked, so that tardy runs if there is none. PipeWire has a library of the
-//! same binary interface.
+//! Loaded instead of linked, so that tardy runs without it. PipeWire has a library of the same
+//! binary interface.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},

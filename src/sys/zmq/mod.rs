@@ -1,7 +1,7 @@
 //! The system's ZeroMQ library, loaded when it is first needed.
 //!
-//! Loaded instead of linked, so that tardy runs if there is none, and talks with the libzmq that
-//! the system's other programs use, OpenPGM included where the distribution built it in.
+//! Loaded instead of linked, so that tardy runs without it, and talks with the libzmq that the
+//! system's other programs use, OpenPGM included if the distribution built it in.
 
 mod api;
 mod context;
