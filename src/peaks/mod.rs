@@ -334,8 +334,8 @@ impl Blamer {
         waiting.iter().filter_map(|one| self.pass_over(one, NOT_ANALYSED)).collect()
     }
 
-    /// 1 for a thread whose work is judged, 0 for others: each kind has peaks of its own, or those
-    /// of work, which are longer, would be all.
+    /// 1 for a thread whose work is judged, 0 for others: each kind has its own peaks, or those of
+    /// work, which are longer, would be all.
     fn kind(&self, thread: usize) -> usize {
         usize::from(self.followed.get(thread).is_some_and(|me| me.works))
     }

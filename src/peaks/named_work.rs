@@ -1,6 +1,6 @@
-//! Who is behind an interrupt, a softirq or a kworker: the function that took long, or the network
-//! device that was polled; and who sent the interrupt. If none did, or its name is hidden, what it
-//! ran in is named alone.
+//! The cause behind an interrupt, a softirq or a kworker: the function that took long, or the
+//! network device that was polled; and the sender of the interrupt. If nothing sent it, or its name
+//! is hidden, its context is named alone.
 
 use super::{
     contexts::{HardirqSource, Segment},

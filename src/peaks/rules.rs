@@ -265,8 +265,8 @@ impl<'a> CauseClassifier<'a> {
         }
     }
 
-    /// A thread that never sleeps has its CPU: it may have been switched in so long ago that no
-    /// event of that is left.
+    /// A thread that never sleeps has its CPU: the event of its last switch may be too old to be
+    /// left.
     fn is_at_its_loop(&self, piece: &Piece<'_>) -> bool {
         self.wakeup.me.spins && piece.span.state == ThreadState::Running
     }
