@@ -174,7 +174,7 @@ pub struct TrendAlarm {
 }
 
 /// The rows of groups of runs. With a run length, what nightly looks would have seen: one false
-/// alarm in so many looks at all figures together.
+/// alarm in this number of looks at all figures together.
 #[must_use]
 pub fn trend(groups: BTreeMap<TrendKey, Vec<TrendRun>>, run_length: Option<f64>) -> Vec<TrendRow> {
     let sorted = |(key, mut runs): (TrendKey, Vec<TrendRun>)| {

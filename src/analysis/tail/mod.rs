@@ -118,7 +118,7 @@ struct Candidate {
     clusters: Vec<(usize, f64)>,
 }
 
-/// A model of these pieces with levels for these times, s; or why there is none.
+/// A model of these pieces with levels for these times, s; or the reason for its absence.
 ///
 /// # Errors
 /// The reason.
@@ -210,9 +210,9 @@ impl Candidate {
         self.clusters.iter().map(|(_, value)| value - self.threshold).collect()
     }
 
-    /// Whether the first half of the run foresees the maximum of the second: between the level that
-    /// so much time exceeds almost surely and the one that it hardly ever does, at the outer ends
-    /// of their intervals.
+    /// Whether the first half of the run foresees the maximum of the second. It must lie between
+    /// the level that this time exceeds almost surely and the one that it hardly ever does, at the
+    /// outer ends of their intervals.
     fn foresees(&self, pieces: TailPieces<'_>) -> Result<(), Refusal> {
         let middle = pieces.maxima_ns.len() / 2;
         let early: Vec<f64> = self

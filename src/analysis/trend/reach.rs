@@ -10,8 +10,8 @@ use crate::analysis::change_points::fewest_beside;
 /// the nights that were there when the alarm was raised.
 const WEEK: i32 = 7;
 
-/// So many days must lie on either side of a change of the longest row to be found, however large
-/// it is, if it is the only one of all figures. `None` if no number is enough.
+/// The number of days that must lie on either side of a change of the longest row for it to be
+/// found, however large it is, if it is the only one of all figures. `None` if no number is enough.
 #[must_use]
 pub fn days_beside(rows: &[TrendRow]) -> Option<usize> {
     let figures = rows.iter().flat_map(|row| &row.figures).filter(|figure| !figure.is_too_short);
