@@ -75,8 +75,8 @@ pub(crate) struct Ab<'a> {
 /// Compares, and hands over the record, which is in the directory too.
 ///
 /// # Errors
-/// A block or a command of the user failed, or the record cannot be written. What was measured
-/// by then is kept, and what the commands changed is put back.
+/// A block or a command of the user failed, or the record cannot be written. What was measured by
+/// then is kept, and what the commands changed is restored.
 pub(crate) fn run(request: AbRequest, quit: Quit, view: &mut Ab<'_>) -> Result<AbRecord> {
     run_in(RunDirectory::make_private(&request.directory)?, request, quit, view)
 }
@@ -104,7 +104,7 @@ pub(super) fn run_in(
 /// Why no further block is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// It is decided, or there is no time left.
+    /// It is decided, or no time is left.
     Done,
     /// The user ended it.
     Quit,
@@ -334,7 +334,7 @@ impl Campaign {
         self.write()
     }
 
-    /// Whole or not at all: who is killed leaves the record of the block before.
+    /// Writes all or nothing: a killed process leaves the record of the block before.
     fn write(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.record)? + "\n";
         self.directory.replace(AB, text.as_bytes()).with_context(|| {

@@ -50,8 +50,8 @@ pub(crate) struct AbRequest {
     pub undo: Option<String>,
     /// What all of it may take, ns.
     pub budget_ns: i64,
-    /// So many pairs of blocks so long (ns), which are judged once at their end; `None` if the
-    /// budget says it, and a decision ends it early.
+    /// The number of pairs and the length of a block (ns), judged once at the end; `None` if the
+    /// budget decides, and a decision ends it early.
     pub fixed: Option<(u32, i64)>,
     /// What is judged, each once.
     pub figures: Vec<ComparedFigure>,

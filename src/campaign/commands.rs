@@ -1,7 +1,7 @@
 //! The user's own commands: what changes the machine before a block, and what puts it back.
 //!
-//! `sh -c` runs each in a process group of its own. What they print goes into a file, not a pipe:
-//! a daemon that one of them starts keeps it open, and is not waited for.
+//! `sh -c` runs each in its own process group. What they print goes into a file, not a pipe: a
+//! daemon that one of them starts keeps it open, and is not waited for.
 
 use std::{
     fs::File,

@@ -50,7 +50,7 @@ enum PlanEnd {
 ///
 /// # Errors
 /// A command of the user failed, or the record cannot be written. What was measured by then is
-/// kept, and what the commands changed is put back.
+/// kept, and what the commands changed is restored.
 pub(crate) fn run_plan(
     request: PlanRequest,
     quit: Quit,
@@ -261,7 +261,7 @@ impl PlanCampaign {
     fn prepare(&mut self, number: usize, name: &str) -> Result<bool> {
         let Some(text) = self.cell(number)?.prepare.clone() else { return Ok(true) };
         if !self.record.is_prepared {
-            // Before it changes anything: who is killed has it put back by the next sitting.
+            // Before it changes anything: if this process is killed, the next session restores it.
             self.record.is_prepared = true;
             self.write()?;
         }
@@ -333,7 +333,7 @@ impl PlanCampaign {
         self.record.spent_ns = self.spent_ns.saturating_add(now);
     }
 
-    /// Whole or not at all: who is killed leaves the record of the cell before.
+    /// Writes all or nothing: a killed process leaves the record of the cell before.
     fn write(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.record)? + "\n";
         self.directory.replace(PLAN, text.as_bytes()).with_context(|| {
