@@ -4,7 +4,7 @@
 //! The interrupt is that of a real-time clock, whose device is opened by one process and read by
 //! one thread, or in its place that of a timerfd, one for each CPU.
 //!
-//! Changes on the machine: the rate of the clock and its periodic interrupt, both put back at the
+//! Changes on the machine: the rate of the clock and its periodic interrupt, both restored at the
 //! end; the kernel ends the interrupt when a killed tardy is gone.
 
 use std::{

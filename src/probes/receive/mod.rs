@@ -1,5 +1,5 @@
 //! The `receive` probe: from the moment when the kernel stamps a packet to the one when the reading
-//! thread has it. The packets are those of its own sender, or whatever comes.
+//! thread has it. Its own sender sends the packets, or they come from elsewhere.
 //!
 //! `tardy_hot::receive` documents what lies between the clock reads, per kind of wait. It changes
 //! nothing on the machine that outlives its sockets.

@@ -12,7 +12,7 @@ use crate::transports::{
     zmq::publish::{Places, check},
 };
 
-/// Multicast carries headers, and what was lost once more; so much more than the packets.
+/// Multicast carries headers, and what was lost once more; the factor over the packets.
 const MULTICAST_SHARE: u32 = 4;
 /// The least that multicast may use, kbit/s.
 const KBIT_LEAST: u32 = 10_000;
