@@ -32,8 +32,8 @@ const SLEEP_EVERY: Duration = Duration::from_millis(10);
 /// Looks that come sooner are none: whoever knocks at the door makes the echo look.
 const LOOK: Duration = Duration::from_millis(40);
 
-/// So long after its threads left a CPU no rest, they may not do so for longer than two looks: of a
-/// thread that was not asked before it is not known whether it sleeps.
+/// Once its threads left a CPU no rest, the time during which they may not do so for longer than
+/// two looks: of a thread that was not asked before it is not known whether it sleeps.
 const STRICT: Duration = Duration::from_secs(10);
 
 /// Stands for a thread that has ended.
@@ -300,8 +300,9 @@ mod tests {
         }
     }
 
-    /// Looks at threads with these CPUs, so far apart for a second in which each, every 50 ms, uses
-    /// and sleeps so much more. Those that must go, as places in `threads`, the first time some do.
+    /// Looks at threads with these CPUs, `look` apart for a second. Every 50 ms each uses and
+    /// sleeps the given time more. Returns those that must go, as places in `threads`, the first
+    /// time some do.
     fn first_calmed(
         threads: &[(u32, u32, Option<u64>)],
         look: Duration,
