@@ -1,8 +1,8 @@
 //! Two System V semaphores. They count messages.
 //!
 //! Such semaphores outlive every process, even one that is killed, unless their namespace ends. So
-//! both ends move into one of their own, each with the thread that opens it; that takes
-//! `CAP_SYS_ADMIN`, and without it there is no such transport.
+//! both ends move into a separate namespace, each with the thread that opens it. That takes
+//! `CAP_SYS_ADMIN`; without it this transport is unavailable.
 
 use std::io;
 

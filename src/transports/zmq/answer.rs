@@ -149,7 +149,7 @@ impl Answerer {
     }
 
     /// What follows the sender: an empty part and the request itself. Anything else is read to its
-    /// end, and is none.
+    /// end, and is not a request.
     fn request(&self, body: &mut [u8]) -> Result<Option<usize>, ZmqError> {
         let mut lengths = [0; 3];
         let mut parts = 0;
