@@ -1,4 +1,4 @@
-//! Programs with a runtime, whose threads are many and of its own making.
+//! Programs with a runtime, which makes many threads itself.
 
 use std::{fs, process::Command};
 

@@ -46,8 +46,8 @@ impl ControlGroup {
         })
     }
 
-    /// Lets it use so much of one CPU, ms in each 100; of that, real-time threads are free. It goes
-    /// before all other groups, so that it uses that up however many tasks others run.
+    /// Lets it use `quota_ms` of one CPU in each 100 ms, real-time threads exempt. It runs before
+    /// all other groups, so that it uses that up however many tasks others run.
     pub(crate) fn set_quota(&self, quota_ms: u32) {
         let us = quota_ms * 1_000;
         let text = if self.is_first_version { us.to_string() } else { format!("{us} 100000") };

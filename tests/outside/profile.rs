@@ -105,7 +105,8 @@ fn profiled(store: &Store, more: &[&str]) -> Option<Value> {
 #[test]
 fn a_function_that_burns_is_in_the_profile_and_each_sample_in_one_stack() {
     let burner = Burner::start();
-    // A machine that gives the burner no CPU for so long has no sample of it: then for longer.
+    // A machine may give the burner no CPU for all this time, and then has no sample of it: so it
+    // is tried for longer.
     let tried = with_time(|duration| {
         let store = Store::new();
         let asked = ["--profile=499", "--duration", duration];
