@@ -76,8 +76,8 @@ use crate::{
                   `shield` returns the exit code of its command."
 )]
 struct Cli {
-    /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
-    #[arg(long, global = true, value_name = "DIR", env = "TARDY_STORE", hide_env_values = true)]
+    /// Where runs are kept [default: $TARDY_STORE, or $XDG_DATA_HOME/tardy/runs]
+    #[arg(long, global = true, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Print the licenses of all that is in this program, and where its sources are
     #[arg(long)]

@@ -5,7 +5,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::support::{SHORT, Store, TARDY, contents, eventually, finish, list, signal, skip};
+use super::support::{
+    SHORT, Store, TARDY, contents, eventually, finish, list, piped, signal, skip,
+};
 
 #[test]
 fn every_verb_explains_itself_on_standard_output() {
@@ -114,7 +116,7 @@ fn a_reader_that_went_away_is_no_failure_of_tardy() {
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}: {said:?}");
     }
     let mut shell = store.shell("\"$0\" list | head -n 0; echo $? >&2; set -- --version", &["x"]);
-    let said = finish(super::support::piped(&mut shell));
+    let said = finish(piped(&mut shell));
     assert_eq!((said.code, said.err.as_str()), (Some(0), "0\n"), "{said:?}");
 }
 
@@ -189,7 +191,7 @@ fn on_a_terminal(store: &Store, arguments: &str, colour: &str) -> String {
         .env_remove("NO_COLOR")
         .env_remove("CI")
         .stdin(Stdio::null());
-    finish(super::support::piped(&mut command)).out
+    finish(piped(&mut command)).out
 }
 
 #[test]
@@ -221,4 +223,14 @@ fn colour_and_progress_go_to_a_terminal_and_nowhere_else() {
             assert!(is_path || line.trim_end().chars().count() <= 80, "{verb}: {line:?}");
         }
     }
+}
+
+#[test]
+fn an_empty_variable_of_the_store_is_as_none() {
+    let store = Store::new();
+    let data = store.path().join("data");
+    let mut command = store.tardy(&["run", "fake", "--duration=10ms", "--name=r", "--quiet"]);
+    let said = finish(piped(command.env("TARDY_STORE", "").env("XDG_DATA_HOME", &data)));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(data.join("tardy/runs/r/run.json").exists());
 }
