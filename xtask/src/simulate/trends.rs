@@ -249,14 +249,14 @@ mod tests {
     #[test]
     fn planted_steps_are_found_near_their_place_and_quiet_stores_stay_quiet() {
         // The statement of docs/how-to/trend.md with few stores; the seeds are fixed.
-        let planted = Effort { repeats: 10, threads: 2, seed: 19 };
+        let planted = Effort { repeats: 4, threads: 2, seed: 19 };
         let text = super::planted(planted);
         let cells = |line: &str| line.split('|').map(|own| own.trim().to_owned()).collect();
         let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
         let near = rows.iter().filter_map(|row| row.get(3)?.parse::<u32>().ok());
         let near: Vec<u32> = near.collect();
-        assert!(near.len() == 6 && near.iter().all(|found| *found >= 9), "{text}");
-        let text = super::quiet(Effort { repeats: 4, ..planted });
+        assert!(near.len() == 6 && near.iter().all(|found| *found >= 3), "{text}");
+        let text = super::quiet(Effort { repeats: 2, ..planted });
         for correlation in ["| 0 | 0 | 0 |", "| 0.3 | 0 | 0 |"] {
             assert!(text.contains(correlation), "{text}");
         }
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_small_table_finds_large_steps_and_has_a_row_for_each() {
-        let text = tables(Effort { repeats: 2, threads: 2, seed: 1 });
+        let text = tables(Effort { repeats: 1, threads: 2, seed: 1 });
         let rows = CORRELATIONS.len() * (NIGHTS.len() + RUN_LENGTHS.len()) + 3 * STEPS.len();
         let rows = rows + QUIET.len() + 2 * PLACES.len();
         assert_eq!(text.lines().count(), 6 * 5 + rows, "{text}");
