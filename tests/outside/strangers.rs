@@ -267,3 +267,33 @@ fn pages_go_through_no_link_and_into_no_pipe() {
         assert!(said.err.contains("it is a FIFO"), "{said:?}");
     }
 }
+
+#[test]
+fn no_guest_runs_the_arguments_of_a_record_that_others_can_write() {
+    let store = Store::new();
+    let run = store.runs().join("r");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer"), &run);
+    let figures = store.path().join("figures.json");
+    fs::write(&figures, "{}").unwrap();
+    let published = figures.to_str().unwrap();
+    let cases: [(PathBuf, &[&str], &str); 2] = [
+        (run.join("run.json"), &["lab", "verify", "r"], "not measured by the lab"),
+        (figures.clone(), &["lab", "verify", "--published", published], "writes such files"),
+    ];
+    for (file, words, accepted) in cases {
+        let refused = |part: &str| {
+            let said = store.run(words);
+            assert!(said.code == Some(2) && said.err.contains(part), "{part}: {said:?}");
+        };
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        refused(accepted);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        refused("can be written by others (mode 0666)");
+        refused("chmod go-w");
+        if is_root() {
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+            chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
+            refused("belongs to user 65534");
+        }
+    }
+}

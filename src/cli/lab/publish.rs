@@ -6,12 +6,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
-use super::{compare, repeater::Repeater};
+use super::{
+    compare,
+    repeater::{Repeater, refuse_others},
+};
 use crate::{
     cli::{Exit, output, report as page},
     lab::cell::published::{PublishedCell, PublishedRuns},
     report::{table::Table, terminal::fold},
-    run::{Document, files},
+    run::{Author, Document, files},
     store::Store,
     units::many,
 };
@@ -43,10 +46,14 @@ pub(super) fn publish(flags: &PublishFlags, store: &Store) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Reads such a file.
+/// Reads such a file, if the caller alone can have written it.
 pub(super) fn read(file: &Path) -> Result<PublishedRuns> {
     let named = || format!("--published {}", file.display());
-    let text = files::read(file, LARGEST).with_context(|| format!("{}: cannot read", named()))?;
+    let unreadable = || format!("{}: cannot read", named());
+    let open = files::open(file).with_context(unreadable)?;
+    let author = Author::of(&open).with_context(unreadable)?;
+    refuse_others(author, &named(), "the file")?;
+    let text = files::read_whole(&open, LARGEST).with_context(unreadable)?;
     let parsed: PublishedRuns = serde_json::from_slice(&text)
         .with_context(|| format!("{}: `tardy lab publish` writes such files", named()))?;
     parsed.check().with_context(named)?;
@@ -102,12 +109,13 @@ pub(super) fn repeat(
         }
         let lab = &cell.lab;
         output::notice(&format!(
-            "{}/{} {} under {}, phase {}",
+            "{}/{} {} under {}, phase {}: tardy run {}",
             number + 1,
             cells.len(),
             lab.load,
             lab.kernel,
-            lab.seed
+            lab.seed,
+            lab.arguments.join(" ")
         ));
         repeated.push(Repeated { cell, outcome: Outcome::of(cell, repeater.repeat(lab)) });
     }

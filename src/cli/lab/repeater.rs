@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::{
     cli::output,
@@ -17,7 +17,7 @@ use crate::{
         },
         kernels::{self, Kernel, KernelSource},
     },
-    run::{Document, LabFacts},
+    run::{Author, Document, LabFacts},
     sys::signals::Quit,
     units::Nanos,
 };
@@ -74,4 +74,14 @@ impl Repeater {
 /// A kernel that the user names.
 fn named(name: &str, cache: &Path) -> Result<Kernel> {
     kernels::get(&KernelSource::parse(name)?, cache, &output::notice)
+}
+
+/// Refuses what another user can have written, since a guest would run the arguments in it.
+pub(super) fn refuse_others(author: Author, what: &str, remedy_for: &str) -> Result<()> {
+    let Some(distrust) = author.distrust() else { return Ok(()) };
+    bail!(
+        "{what} {distrust}, and a guest runs the arguments that it names: only your own record is \
+         repeated; {}",
+        distrust.remedy(remedy_for)
+    );
 }

@@ -6,7 +6,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
-use super::{publish, repeater::Repeater};
+use super::{
+    publish,
+    repeater::{Repeater, refuse_others},
+};
 use crate::{
     cli::{Exit, flags::FormatFlags, output},
     lab::cell::verify,
@@ -55,8 +58,12 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
         return publish::repeat(&published, most, &repeater, flags.format.is_json());
     }
     let run = store.find(flags.run.as_deref().context("name a run, or --published FILE")?)?;
-    let outcome =
-        Repeater::open(flags.kernel.as_deref(), flags.limit)?.verify(verify::facts(&run)?)?;
+    let author = run.author().context("a record that is not a file")?;
+    let name = format!("{}: its run.json", plain(&run.document.name));
+    refuse_others(author, &name, "the run")?;
+    let facts = verify::facts(&run)?;
+    output::notice(&format!("the guest runs: tardy run {}", plain(&facts.arguments.join(" "))));
+    let outcome = Repeater::open(flags.kernel.as_deref(), flags.limit)?.verify(facts)?;
     let same = outcome.is_same();
     if flags.format.is_json() {
         output::put_json(&json!({
