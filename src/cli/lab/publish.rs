@@ -109,13 +109,12 @@ pub(super) fn repeat(
         }
         let lab = &cell.lab;
         output::notice(&format!(
-            "{}/{} {} under {}, phase {}: tardy run {}",
+            "{}/{} {} under {}, phase {}",
             number + 1,
             cells.len(),
             lab.load,
             lab.kernel,
-            lab.seed,
-            lab.arguments.join(" ")
+            lab.seed
         ));
         repeated.push(Repeated { cell, outcome: Outcome::of(cell, repeater.repeat(lab)) });
     }

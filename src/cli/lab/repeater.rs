@@ -17,6 +17,7 @@ use crate::{
         },
         kernels::{self, Kernel, KernelSource},
     },
+    plain::plain,
     run::{Author, Document, LabFacts},
     sys::signals::Quit,
     units::Nanos,
@@ -52,12 +53,14 @@ impl Repeater {
     /// Repeats one run and compares its samples.
     pub(super) fn verify(&self, facts: &LabFacts) -> Result<VerifyOutcome> {
         let (kernel, stop) = (self.kernel(facts)?, || self.is_stopped());
+        announce(facts);
         verify::verify(facts, kernel, self.limit, &self.runner, &stop)
     }
 
     /// Repeats one run.
     pub(super) fn repeat(&self, facts: &LabFacts) -> Result<Document> {
         let (kernel, stop) = (self.kernel(facts)?, || self.is_stopped());
+        announce(facts);
         verify::repeat(facts, kernel, self.limit, &self.runner, &stop)
     }
 
@@ -74,6 +77,17 @@ impl Repeater {
 /// A kernel that the user names.
 fn named(name: &str, cache: &Path) -> Result<Kernel> {
     kernels::get(&KernelSource::parse(name)?, cache, &output::notice)
+}
+
+/// Prints the arguments of a record that guests are about to run.
+fn announce(facts: &LabFacts) {
+    for (who, arguments) in
+        [("the guest runs: tardy run", &facts.arguments), ("its peer runs: tardy", &facts.far)]
+    {
+        if !arguments.is_empty() {
+            output::notice(&format!("{who} {}", plain(&arguments.join(" "))));
+        }
+    }
 }
 
 /// Refuses what another user can have written, since a guest would run the arguments in it.

@@ -62,7 +62,6 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let name = format!("{}: its run.json", plain(&run.document.name));
     refuse_others(author, &name, "the run")?;
     let facts = verify::facts(&run)?;
-    output::notice(&format!("the guest runs: tardy run {}", plain(&facts.arguments.join(" "))));
     let outcome = Repeater::open(flags.kernel.as_deref(), flags.limit)?.verify(facts)?;
     let same = outcome.is_same();
     if flags.format.is_json() {
