@@ -83,7 +83,7 @@ impl Difference {
         }
     }
 
-    /// The probability of a difference that is at least as large, if there is none.
+    /// The probability of a difference at least as large if both sides are the same.
     fn probability(&self) -> f64 {
         2.0 * t_tail(self.mean.abs() / self.error, self.freedom)
     }

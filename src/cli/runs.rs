@@ -106,7 +106,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
         output::put(&terminal::show(&record, &place, asked, output::width()))?;
         gates::put(found.as_deref())?;
     }
-    // A user who asks for a gate asks whether the figures may be believed.
+    // A gate also tells whether the figures may be believed.
     Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, Some(&found))))
 }
 

@@ -29,7 +29,7 @@ const SHARE: u32 = 5;
 /// A thread that sleeps less often hardly does.
 const SLEEP_EVERY: Duration = Duration::from_millis(10);
 
-/// Looks that come sooner are none: whoever knocks at the door makes the echo look.
+/// Minimum time between two looks: any packet at the door makes the echo look.
 const LOOK: Duration = Duration::from_millis(40);
 
 /// Once its threads left a CPU no rest, the time during which they may not do so for longer than

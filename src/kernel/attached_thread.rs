@@ -160,7 +160,7 @@ pub struct AttachedLate {
 }
 
 impl AttachedLate {
-    /// As a program wrote it; `None` if that is none.
+    /// Decodes a program's record; `None` if the bytes are invalid.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let long = |word: usize| {
             let bytes = bytes.get(8 * word..8 * word + 8)?;

@@ -291,7 +291,7 @@ impl Event {
         (0..64).filter(move |bit| cpus >> bit & 1 == 1).map(move |bit| first + bit)
     }
 
-    /// From the words of `struct tardy_event`; `None` if there is none.
+    /// Decodes the words of `struct tardy_event`; `None` if they are not a known event.
     pub(super) fn decode(cpu: u32, words: [u64; 4]) -> Option<Self> {
         let [at_ns, head, a, b] = words;
         let [kind, flags, low, high, pid @ ..] = head.to_le_bytes();

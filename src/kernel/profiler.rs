@@ -104,7 +104,7 @@ pub struct TaskSample {
 }
 
 impl TaskSample {
-    /// As the program wrote it; `None` if that is none.
+    /// Decodes the program's record; `None` if the bytes are invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < SAMPLE {
             return None;

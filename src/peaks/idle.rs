@@ -16,7 +16,7 @@ use crate::run::peaks::Cause;
 const TABLE: &str = "the exit latency that the kernel's table has for this idle state";
 
 /// From and until when each CPU may be on its way out of the idle state in which the thread found
-/// it: `None` if that was none, or the kernel has no table of them.
+/// it. A CPU that was not idle is missing. Without a table of the kernel, the range is empty.
 pub(super) struct IdleExits(BTreeMap<u32, (i64, i64)>);
 
 impl IdleExits {

@@ -16,9 +16,9 @@ type Sender = (u32, Option<[u8; 16]>);
 /// An interrupt that was sent longer ago has already arrived, however long interrupts were off.
 const MOST_NS: i64 = 1_000_000;
 
-/// Who sent the interrupt `vector` that has `cpu` at `at_ns`; `None` if it is none of those that
-/// CPUs send each other, where nobody was seen to send it, where several did since it came the last
-/// time, or where an interrupt or a softirq did: that is not the doing of the task it interrupted.
+/// Who sent the interrupt `vector` that has `cpu` at `at_ns`. `None` if CPUs do not send each other
+/// this interrupt, if no sender was traced, or if several sent it since it came the last time. Also
+/// `None` if an interrupt or a softirq sent it: the task that it interrupted is not to blame.
 #[must_use]
 pub(super) fn sender(wakeup: &LateWakeup<'_>, cpu: u32, vector: u32, at_ns: i64) -> Option<String> {
     let asks_for_call = match vector {

@@ -226,8 +226,8 @@ fn counted(series: &SeriesSummary, counts: &SeriesCounts, number: usize, limit: 
     let total = counts.of(number);
     let missed = series.missed.unwrap_or(0);
     let (view, without) = match (series.period_ns, series.max) {
-        // Of those that were skipped there is no latency, and no wake-up either. Of work that was
-        // not begun in its period none was done by the deadline, however late the last was.
+        // Skipped periods have neither a latency nor a wake-up. Work that did not begin in its
+        // period missed the deadline, however late the last was.
         _ if series.scheduled.is_none() || series.is_response() => (total, missed),
         (Some(period_ns), Some(max)) if missed > 0 => (per_period(&total, max, period_ns), 0),
         _ => (total, 0),

@@ -61,7 +61,7 @@ fn fitting(record: &PlanRecord, mut left_ns: u64) -> usize {
     pending.take_while(fits).count()
 }
 
-/// What came of it; `runs` are those of the cells, `None` if there is none.
+/// The result of a plan. `runs` are those of its cells, `None` for a cell without a run.
 #[must_use]
 pub fn result(record: &PlanRecord, runs: &[Option<Document>], place: &str) -> String {
     let mut table = Table::new(2, &["", "runs", "p50", "p99", "p99.9", "max", ""]);

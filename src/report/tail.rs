@@ -173,7 +173,7 @@ fn kept_samples(run: &Run) -> Option<Vec<Vec<f64>>> {
     (read.is_ok() && whole == of_record).then_some(samples)
 }
 
-/// The reason why there is no model, in words.
+/// Says in words why the tail has no model.
 fn words(refusal: &Refusal) -> String {
     let ns = |ns: f64| Nanos(ns as i64);
     match refusal {

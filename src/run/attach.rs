@@ -68,7 +68,7 @@ impl AttachedRow {
         }
     }
 
-    /// Expiries of its own timers that woke it, and are not part of a cycle.
+    /// Expiries of the thread's timers that woke it, and are not part of a cycle.
     #[must_use]
     pub const fn expiries(&self) -> u64 {
         self.by_own_timer.saturating_sub(self.asides)

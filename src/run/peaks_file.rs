@@ -102,7 +102,7 @@ impl std::fmt::Display for Damage {
 
 /// Reads the peaks in `directory`, and keeps `most` whole: the worst, and the worst of each series
 /// ([`kept_peaks`]). A last line without its end is what a killed writer leaves; of a run that
-/// `ended` in order, it is damage. Without a file there are no peaks.
+/// `ended` in order, it is damage. A missing file gives an empty result.
 #[must_use]
 pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
     read_peaks_as(directory, most, ended, std::convert::identity)
@@ -357,7 +357,7 @@ mod tests {
         let peaks = read(&text, 100, true);
         let held = |series: &str| peaks.worst.iter().filter(|peak| peak.series == series).count();
         assert_eq!((peaks.worst.len(), peaks.all.len()), (100, 902));
-        // Half are of their own series, the worst of these; "few" is not among them.
+        // Half are the worst of each series; "few" is not among them.
         assert_eq!((held("many"), held("n399"), held("n351"), held("few")), (51, 1, 1, 0));
         let without: String = text.lines().take(502).map(|line| format!("{line}\n")).collect();
         let peaks = read(&without, 100, true);

@@ -195,9 +195,8 @@ pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) ->
     }
 }
 
-/// `None` if late wake-ups do not account for the periods that were missed, as those that a thread
-/// passed over while it worked: of these there is no latency, and a view without them would
-/// flatter.
+/// `None` if late wake-ups do not account for the missed periods, e.g. those that a thread skipped
+/// while it worked. Such periods have no latency, and a view without them would look too good.
 fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Option<Scheduled> {
     let view = per_period(counts, totals.max_ns, period_ns);
     // Early and above stay what they are: one period each.

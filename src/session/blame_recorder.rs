@@ -181,7 +181,7 @@ impl Thread {
         self.work.tracer.stop();
         let detached_ns = now_ns();
         if self.work.measured_priority <= 1 {
-            // From now on there is no hurry, and the threads that were looked at continue.
+            // Nothing hurries any more, and the monitored threads continue.
             sched::level_nice();
         }
         self.blame_the_rest();

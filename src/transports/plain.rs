@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::hello::{CarrierKind, HelloError, connect::addresses};
 
-/// The reason why there is no connection.
+/// The reason why a connection failed.
 #[derive(Debug, Error)]
 pub enum PlainError {
     /// The address is none.

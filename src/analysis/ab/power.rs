@@ -36,7 +36,7 @@ pub fn power(plan: &LookPlan, share: usize, mean: f64, sd: f64) -> f64 {
 
 /// How many pairs find a mean log ratio with the probability [`POWER`]; `figures` share the error
 /// probability, and this one is the first by Holm's rule. `None` if it takes more than 100,000, or
-/// the difference or the spread is none.
+/// the difference or the spread is 0.
 ///
 /// # Errors
 /// No figure.

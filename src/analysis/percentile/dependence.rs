@@ -93,7 +93,7 @@ fn freedom(excesses: &[f64]) -> f64 {
     let moment = |power: i32| excesses.iter().map(|excess| excess.powi(power)).sum::<f64>() / count;
     let kurtosis = moment(4) / moment(2).powi(2);
     let by_kurtosis = 2.0 * count / (kurtosis - 1.0);
-    // Without any variance there is no kurtosis, and no correction.
+    // Kurtosis, and so the correction, is undefined if the variance is 0.
     if by_kurtosis > 0.0 { by_kurtosis.clamp(1.0, count - 1.0) } else { count - 1.0 }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! This is not a latency, so that it becomes a figure; a file may have several runs of the same,
-//! each of which is one value. Runs of other sizes are no repeats.
+//! each of which is one value. Runs of other sizes are not repeats.
 
 use super::{
     ImportOptions,

@@ -69,8 +69,8 @@ pub(super) fn image(
     Ok(Kernel { name, image, boot, root, hash, config, lacks, ..Kernel::default() })
 }
 
-/// The configuration in a file; nothing if there is none. The directory may be anybody's, and what
-/// stands under this name a pipe or a link to what he could not read himself.
+/// The configuration in a file; `None` if the file is missing. The directory may be anybody's: a
+/// FIFO may have this name, or a link to a file that its owner cannot read.
 fn config_in(file: &Path, notify: Notify) -> Option<KernelConfig> {
     match files::read(file, LARGEST_CONFIG) {
         Ok(text) => Some(KernelConfig::parse(&String::from_utf8_lossy(&text))),

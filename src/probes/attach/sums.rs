@@ -36,7 +36,7 @@ pub(super) struct Sums {
     /// Cycles are measured, and have a series.
     pub(super) has_response: bool,
     pub(super) shows_response: bool,
-    /// That of all cycles; `None` if there is none, or several.
+    /// The deadline of all cycles; `None` without a deadline, or if cycles have several.
     pub(super) deadline_ns: Option<u64>,
     /// Its threads have different deadlines.
     pub(super) differs: bool,

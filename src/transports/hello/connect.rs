@@ -44,7 +44,7 @@ pub struct Connected {
     pub buffers: (u32, u32),
 }
 
-/// The reason why there is no session with an echo.
+/// The reason why a session with an echo did not begin.
 #[derive(Debug, Error)]
 pub enum HelloError {
     /// The address is none.
@@ -128,7 +128,7 @@ pub enum HelloError {
 /// an echo on loopback has when it was given none.
 ///
 /// # Errors
-/// The reason why there is no session; each says what to do.
+/// The reason why the session did not begin; each says what to do.
 pub fn connect(
     kind: CarrierKind,
     to: &str,

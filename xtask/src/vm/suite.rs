@@ -105,9 +105,9 @@ pub(super) fn utf8(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))
 }
 
-/// Which tests: those that `skipped` on the host and have not `passed` in a guest; without such a
-/// list, all that have `filter` in their names, or are made for a guest if there is none; and those
-/// that have one of `also` in their names.
+/// Which tests: those that `skipped` on the host and have not `passed` in a guest. Without such a
+/// list, all that have `filter` in their names; without a filter, those made for a guest. In each
+/// case also those that have one of `also` in their names.
 pub(super) struct Choice<'a> {
     pub filter: Option<&'a str>,
     pub also: &'a [String],
