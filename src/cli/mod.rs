@@ -186,6 +186,7 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     // While there is one thread.
     environment::distrust();
+    environment::silence_libraries();
     // As the first process of a virtual machine; it ends with the machine.
     if init::is_me()
         && let Err(error) = init::run()

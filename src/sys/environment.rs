@@ -1,4 +1,4 @@
-//! What a program may believe of the environment that it was started with.
+//! The environment that a program was started with: what it believes, and what libraries read.
 
 use std::ffi::OsString;
 
@@ -15,6 +15,18 @@ pub fn distrust() {
     for name in names {
         // SAFETY: no other thread exists yet that could read the environment meanwhile.
         unsafe { std::env::remove_var(name) };
+    }
+}
+
+/// Keeps OpenPGM, which ZeroMQ uses for multicast, from writing its warnings to standard output,
+/// where tardy's results belong. A level that the user has set stays.
+///
+/// To be called as [`distrust`].
+pub fn silence_libraries() {
+    const LEVEL: &str = "PGM_MIN_LOG_LEVEL";
+    if std::env::var_os(LEVEL).is_none() {
+        // SAFETY: no other thread exists yet that could read the environment meanwhile.
+        unsafe { std::env::set_var(LEVEL, "FATAL") };
     }
 }
 

@@ -4,11 +4,15 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
+    os::fd::AsFd as _,
     sync::Arc,
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    stdio::dup2_stdout,
+};
 use tardy_hot::{clock::now_ns, stop::Stop};
 
 use super::{
@@ -43,16 +47,42 @@ type ReadyFarEnd = (FarEndThread, Option<Locked>, File);
 /// Does what the order says, which is one of `jobs`; the exit code.
 #[must_use]
 pub fn serve(order_json: &str, jobs: &[FarEndJob]) -> u8 {
-    match ready(order_json, jobs) {
-        Ok(ready) => follow(ready),
+    let Ok(mut replies) = Replies::take() else { return FAILED };
+    match ready(order_json, jobs, &mut replies) {
+        Ok(ready) => follow(ready, replies),
         Err(why) => {
-            say(&FarEndReply::Failed(why));
+            replies.say(&FarEndReply::Failed(why));
             FAILED
         }
     }
 }
 
-fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<ReadyFarEnd, String> {
+/// Where replies go: the standard output that the process began with.
+struct Replies(File);
+
+impl Replies {
+    /// Takes standard output for replies alone; a library that prints gets standard error. OpenPGM
+    /// writes a line in two parts: a reply between them would not be understood.
+    fn take() -> io::Result<Self> {
+        let own = io::stdout().as_fd().try_clone_to_owned()?;
+        dup2_stdout(io::stderr())?;
+        Ok(Self(own.into()))
+    }
+
+    /// A reply that is no longer read is not an error here: the input ends then, too.
+    fn say(&mut self, said: &FarEndReply) {
+        if let Ok(mut line) = serde_json::to_vec(said) {
+            line.push(b'\n');
+            let _ = self.0.write_all(&line);
+        }
+    }
+}
+
+fn ready(
+    order_json: &str,
+    jobs: &[FarEndJob],
+    replies: &mut Replies,
+) -> Result<ReadyFarEnd, String> {
     let unread = |error| format!("its order cannot be read: {error}");
     let passed: Passed = serde_json::from_str(order_json).map_err(unread)?;
     let FarEndSpec { name, job, arguments, terms, locks_memory } = passed.order;
@@ -78,12 +108,12 @@ fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<ReadyFarEnd, String> {
     // A single one left is the near end's, which may never leave it.
     let free = if free.iter().count() < 2 { Cpus::default() } else { free };
     let _ = become_helper(priority, &free);
-    say(&FarEndReply::Armed(ready));
+    replies.say(&FarEndReply::Armed(ready));
     Ok((worker, locked, outlet))
 }
 
 /// From being ready to the end; memory stays locked for as long.
-fn follow((mut worker, locked, mut outlet): ReadyFarEnd) -> u8 {
+fn follow((mut worker, locked, mut outlet): ReadyFarEnd, mut replies: Replies) -> u8 {
     let tick = match (worker.has_outlet(), worker.is_hurried()) {
         (true, true) => HURRIED_TICK,
         (true, false) => OUTLET_TICK,
@@ -107,7 +137,7 @@ fn follow((mut worker, locked, mut outlet): ReadyFarEnd) -> u8 {
     let WorkOutcome { report, value, .. } = worker.finish(&mut fresh);
     let _ = let_out(&mut outlet, &mut fresh);
     drop(outlet);
-    say(&FarEndReply::Ended(report, value));
+    replies.say(&FarEndReply::Ended(report, value));
     drop(locked);
     ENDED
 }
@@ -153,14 +183,5 @@ fn last_of(lines: &[u8]) -> Heard {
         Some(Ok(FarEndCommand::Stop)) => Heard::Stop,
         Some(Err(_)) => Heard::End,
         None => Heard::Nothing,
-    }
-}
-
-/// A reply that is no longer read is not an error here: the input ends then, too.
-fn say(said: &FarEndReply) {
-    if let Ok(mut line) = serde_json::to_vec(said) {
-        line.push(b'\n');
-        let mut out = io::stdout().lock();
-        let _ = out.write_all(&line).and_then(|()| out.flush());
     }
 }
