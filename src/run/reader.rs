@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use tardy_hot::{ring::Sample, tally::Totals};
 
 use super::{
-    author::Author,
+    author::{Author, Distrust},
     caveat::{self, Caveat},
     caveat_kind::CaveatKind,
     counts::SeriesCounts,
@@ -30,7 +30,7 @@ use super::{
     tracks::from_csv,
     writer::names,
 };
-use crate::plain::cut;
+use crate::plain::{cut, plain_path};
 
 /// Peaks that are read of a run that does not say how many it was to keep.
 const DEFAULT_PEAKS: usize = 100;
@@ -90,6 +90,16 @@ impl Run {
     #[must_use]
     pub const fn author(&self) -> Option<Author> {
         self.author
+    }
+
+    /// What to do about a record that others can have written, if you trust it.
+    #[must_use]
+    pub fn remedy(&self, distrust: Distrust) -> String {
+        let place = match distrust {
+            Distrust::OtherOwner(_) => self.path.clone(),
+            Distrust::Writable(_) => self.path.join(names::RUN),
+        };
+        distrust.remedy(&plain_path(&place))
     }
 
     /// Hands over every interval of every series with the number of its series, oldest first; also

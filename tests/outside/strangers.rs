@@ -289,7 +289,7 @@ fn no_guest_runs_the_arguments_of_a_record_that_others_can_write() {
         refused(accepted);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
         refused("can be written by others (mode 0666)");
-        refused("chmod go-w");
+        refused(&format!("chmod go-w {}", file.display()));
         if is_root() {
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
             chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();

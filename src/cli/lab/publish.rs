@@ -13,6 +13,7 @@ use super::{
 use crate::{
     cli::{Exit, output, report as page},
     lab::cell::published::{PublishedCell, PublishedRuns},
+    plain::plain_path,
     report::{table::Table, terminal::fold},
     run::{Author, Document, files},
     store::Store,
@@ -52,7 +53,8 @@ pub(super) fn read(file: &Path) -> Result<PublishedRuns> {
     let unreadable = || format!("{}: cannot read", named());
     let open = files::open(file).with_context(unreadable)?;
     let author = Author::of(&open).with_context(unreadable)?;
-    refuse_others(author, &named(), "the file")?;
+    let place = plain_path(file);
+    refuse_others(author, &named(), |distrust| distrust.remedy(&place))?;
     let text = files::read_whole(&open, LARGEST).with_context(unreadable)?;
     let parsed: PublishedRuns = serde_json::from_slice(&text)
         .with_context(|| format!("{}: `tardy lab publish` writes such files", named()))?;

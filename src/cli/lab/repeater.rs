@@ -18,7 +18,7 @@ use crate::{
         kernels::{self, Kernel, KernelSource},
     },
     plain::plain,
-    run::{Author, Document, LabFacts},
+    run::{Author, Distrust, Document, LabFacts},
     sys::signals::Quit,
     units::Nanos,
 };
@@ -91,11 +91,15 @@ fn announce(facts: &LabFacts) {
 }
 
 /// Refuses what another user can have written, since a guest would run the arguments in it.
-pub(super) fn refuse_others(author: Author, what: &str, remedy_for: &str) -> Result<()> {
+pub(super) fn refuse_others(
+    author: Author,
+    what: &str,
+    remedy: impl FnOnce(Distrust) -> String,
+) -> Result<()> {
     let Some(distrust) = author.distrust() else { return Ok(()) };
     bail!(
         "{what} {distrust}, and a guest runs the arguments that it names: only your own record is \
          repeated; {}",
-        distrust.remedy(remedy_for)
+        remedy(distrust)
     );
 }

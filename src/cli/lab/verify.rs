@@ -60,7 +60,7 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(flags.run.as_deref().context("name a run, or --published FILE")?)?;
     let author = run.author().context("a record that is not a file")?;
     let name = format!("{}: its run.json", plain(&run.document.name));
-    refuse_others(author, &name, "the run")?;
+    refuse_others(author, &name, |distrust| run.remedy(distrust))?;
     let facts = verify::facts(&run)?;
     let outcome = Repeater::open(flags.kernel.as_deref(), flags.limit)?.verify(facts)?;
     let same = outcome.is_same();

@@ -33,7 +33,7 @@ pub(super) fn block_words(run: &Run) -> Result<Vec<String>> {
         bail!(
             "{name}: its run.json {distrust}, and names {own}: commands, paths, addresses and \
              settings are taken from your own record only; measure again with `tardy run`, or {}",
-            distrust.remedy("the run")
+            run.remedy(distrust)
         );
     }
     Ok(words.words)
