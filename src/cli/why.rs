@@ -34,8 +34,8 @@ What to do about a cause:
   host             nothing inside a virtual machine; on the host a CPU of its own
   tracing          run --stacks off, or --trace off
 
-Every cause, and what the names mean: docs/reference/why.md; in Debian's package
-/usr/share/doc/tardy/docs/reference/why.md.";
+Every cause, and what the names mean: docs/reference/causes.md; in Debian's package
+/usr/share/doc/tardy/docs/reference/causes.md.";
 
 /// Explain why wake-ups of a run were late: a verdict, the causes, the worst peaks
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use style::root;
+use style::{files, root};
 
 const LONGEST_FILE: usize = 400;
 const LONGEST_FUNCTION: usize = 70;
@@ -26,6 +26,10 @@ const LONG_FILES: &[&str] = &[];
 const LONG_FUNCTIONS: &[&str] =
     &["src/run/caveat_kind/words.rs: words", "src/run/caveat_kind/incident.rs: words"];
 
+/// The documents with a row for each caveat: what it means, and which test makes it appear.
+const CAVEATS: &str = "docs/reference/caveats.md";
+const CAVEAT_TESTS: &str = "docs/dev/caveat-tests.md";
+
 /// Split, so that this file does not find itself.
 const BANNED: [&str; 5] = [
     concat!("TO", "DO"),
@@ -34,22 +38,6 @@ const BANNED: [&str; 5] = [
     concat!("dbg", "!("),
     concat!("todo", "!("),
 ];
-
-/// Files below `directory` (relative to the root) whose names end in `ending`.
-fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(root().join(directory)).into_iter().flatten().flatten() {
-        let name = entry.file_name().into_string().unwrap();
-        let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
-        let skip = name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str());
-        if entry.path().is_dir() && !skip {
-            found.extend(files(&path, ending));
-        } else if name.ends_with(ending) && entry.path().is_file() {
-            found.push(path.into());
-        }
-    }
-    found
-}
 
 fn rust_files() -> Vec<PathBuf> {
     ["src", "crates", "tests", "xtask", "style", "benches", "fuzz"]
@@ -185,14 +173,24 @@ fn declared_modules(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(declared).collect()
 }
 
-/// Codes of caveats in the source of `Doubt::words`, the strings before an effect, with the effect.
+/// The word that a document has for an effect.
+fn displayed(effect: &str) -> Option<&'static str> {
+    match effect {
+        "Informs" => Some("info"),
+        "Weakens" => Some("warning"),
+        "Invalidates" => Some("error"),
+        _ => None,
+    }
+}
+
+/// Codes of caveats in the source of `Doubt::words`, the strings before an effect, with the
+/// displayed word of the effect.
 fn caveat_effects(text: &str) -> Vec<(String, String)> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let code = |pair: &[&str]| {
         let effect = pair[1].strip_suffix(',')?;
-        let is_effect = ["Informs", "Weakens", "Invalidates"].contains(&effect);
         let code = pair[0].strip_prefix('"')?.strip_suffix("\",")?;
-        is_effect.then(|| (code.to_owned(), effect.to_lowercase()))
+        Some((code.to_owned(), displayed(effect)?.to_owned()))
     };
     lines.windows(2).filter_map(code).collect()
 }
@@ -323,11 +321,10 @@ fn every_caveat_is_explained() {
         .flat_map(|path| caveat_codes(&text(path)))
         .collect();
     assert!(codes.len() >= 20, "the codes are found: {codes:?}");
-    let explained =
-        fs::read_to_string(root().join("docs/reference/measuring.md")).unwrap_or_default();
-    let is_missing = |code: &&String| !explained.contains(&format!("`{code}`"));
+    let explained = text(Path::new(CAVEATS));
+    let is_missing = |code: &&String| !explained.contains(&format!("| `{code}` |"));
     let missing: Vec<&String> = codes.iter().filter(is_missing).collect();
-    assert!(missing.is_empty(), "docs/reference/measuring.md does not explain {missing:?}");
+    assert!(missing.is_empty(), "{CAVEATS} does not explain {missing:?}");
 }
 
 /// Rows of a table in Markdown whose first cell is a code: the code, and the last cell.
@@ -343,12 +340,11 @@ fn rows_of_codes(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_caveat_is_explained_with_its_effect() {
-    let explained =
-        fs::read_to_string(root().join("docs/reference/measuring.md")).unwrap_or_default();
+    let explained = text(Path::new(CAVEATS));
     let sources = files("src/run/caveat_kind", ".rs");
     let mut wrong = sources.iter().flat_map(|path| caveat_effects(&text(path)));
     let wrong = wrong.find(|(code, effect)| !explained.contains(&format!("`{code}` | {effect} |")));
-    assert_eq!(wrong, None, "docs/reference/measuring.md has another effect of this one");
+    assert_eq!(wrong, None, "{CAVEATS} has another effect of this one");
 }
 
 #[test]
@@ -357,10 +353,9 @@ fn every_caveat_names_a_test_that_is_there() {
         .iter()
         .flat_map(|path| caveat_codes(&text(path)))
         .collect();
-    let explained =
-        fs::read_to_string(root().join("docs/reference/measuring.md")).unwrap_or_default();
+    let named = text(Path::new(CAVEAT_TESTS));
     let sources: Vec<String> = rust_files().iter().map(|path| text(path)).collect();
-    let mut rows = rows_of_codes(&explained);
+    let mut rows = rows_of_codes(&named);
     rows.retain(|(code, _)| codes.contains(code));
     assert_eq!(rows.len(), codes.len(), "a row for each code: {rows:?}");
     let is_there = |(code, test): &(String, String)| {
