@@ -148,7 +148,7 @@ fn through(path: &Path) -> io::Result<Option<File>> {
         fcntl_setfl(&file, OFlags::empty())?;
         return Ok(Some(file));
     }
-    refused("it is a device that holds data of its own; name a file")
+    refused("it is a device that holds data; name a file")
 }
 
 /// A directory for files that are made beside each other, held open: it and all above it may be

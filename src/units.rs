@@ -35,13 +35,13 @@ pub enum UnitError {
     #[error("{0} has no unit; write {0}us, {0}ms or {0}s")]
     Bare(String),
     /// A unit nobody knows.
-    #[error("\"{unit}\" is no unit of time; use ns, us, ms, s, m, h or d, as in 250us or 1.5s")]
+    #[error("\"{unit}\" is not a unit of time; use ns, us, ms, s, m, h or d, e.g. 250us")]
     Unknown {
         /// What stood behind the number.
         unit: String,
     },
     /// No number at its beginning.
-    #[error("\"{0}\" is no time; write a number and a unit, as in 250us or 1.5s")]
+    #[error("\"{0}\" is not a time; use a number and a unit, e.g. 250us or 1.5s")]
     NoNumber(String),
     /// Below zero, finer than 1 ns or longer than 292 years.
     #[error("{0} is out of range; times are from 0 to 292 years in whole nanoseconds")]
@@ -140,7 +140,7 @@ pub enum RateError {
     #[error("{0} has no unit; write {0}pps or {0}kpps")]
     Bare(String),
     /// Something else.
-    #[error("\"{0}\" is no rate; write a number and pps, kpps or Mpps, as in 100pps or 10kpps")]
+    #[error("\"{0}\" is not a rate; use a number and pps, kpps or Mpps, e.g. 10kpps")]
     Unknown(String),
     /// Nothing, or faster than any loop.
     #[error("{0} is out of range; rates are from 0.001pps to 10Mpps")]

@@ -50,7 +50,7 @@ pub struct CauseInBand {
     pub ns: u64,
     /// Its share of the time that was blamed, 0 to 1.
     pub share: f64,
-    /// How much of its own time is an inference rather than measured, 0 to 1.
+    /// The share of its time that is inferred rather than measured, 0 to 1.
     pub inferred: f64,
     /// The same by series, largest first.
     pub series: Vec<SeriesShare>,

@@ -66,7 +66,7 @@ impl Bisection {
         good + 1..bad
     }
 
-    /// How many are looked at in a row of so many where each can be told, at most.
+    /// How many are looked at in a row of this length where each can be told, at most.
     #[must_use]
     pub fn steps(count: usize) -> u32 {
         count.saturating_sub(1).max(1).next_power_of_two().ilog2()

@@ -183,9 +183,9 @@ fn chance(z: f64, count: usize) -> f64 {
     (NIGHTLY * windows(count).count() as f64 * probability(z)).min(1.0)
 }
 
-/// So many of `count` values must lie on either side of a step to be found at `level`, however
-/// large it is: ranks know no larger difference than that all values lie on one side of all others.
-/// For values with a correlation of 0.3 between neighbours. `None` if no place is enough.
+/// The number of `count` values that must lie on either side of a step to be found at `level`,
+/// however large it is: ranks know no larger difference than that all values lie on one side of all
+/// others. For values with a correlation of 0.3 between neighbours. `None` if no place is enough.
 #[must_use]
 pub fn fewest_beside(count: usize, level: f64) -> Option<usize> {
     if count < FEWEST_VALUES {
@@ -198,8 +198,8 @@ pub fn fewest_beside(count: usize, level: f64) -> Option<usize> {
 }
 
 /// The level below which probabilities are taken for changes, so that of all that are, this share
-/// is none on average (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995,
-/// p. 289).
+/// is wrong on average (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57,
+/// 1995, p. 289).
 #[must_use]
 pub fn discovery_level(probabilities: &[f64], share: f64) -> f64 {
     let mut sorted = probabilities.to_vec();

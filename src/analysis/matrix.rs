@@ -32,7 +32,7 @@ const MOST_LOADS: usize = 1_024;
 /// What is compared, by its name in `run.json`; the largest sample is `max`.
 pub const FIGURES: [&str; 4] = ["50", "99", "99.9", "max"];
 
-/// Why there is no matrix.
+/// Why a matrix is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MatrixError {
     /// Not measured by the lab.
@@ -94,7 +94,7 @@ pub struct Column {
 pub struct MatrixRow {
     /// Its name in the plan.
     pub name: String,
-    /// One place a column; absent where nothing was measured.
+    /// One place a column; absent if nothing was measured.
     pub cells: Vec<Option<MatrixCell>>,
     /// Each other kernel against the first that has a cell here.
     pub judgements: Vec<Judgement>,
@@ -160,7 +160,7 @@ pub struct Judgement {
     pub kernel: usize,
     /// The place of the column that it is compared with.
     pub against: usize,
-    /// Why not; then there are no figures.
+    /// Why not; then it has no figures.
     pub not_judged: Option<String>,
     /// What is said of each figure that was compared.
     pub figures: Vec<JudgedFigure>,
@@ -175,7 +175,7 @@ pub struct JudgedFigure {
     pub verdict: AbVerdict,
     /// The median ratio.
     pub ratio: f64,
-    /// Lower end of its interval; absent where there are too few phases for one.
+    /// Lower end of its interval; absent if there are too few phases for one.
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,

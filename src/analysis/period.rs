@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 const FEWEST_CYCLES: usize = 8;
 /// More events than this add nothing but time.
 const MOST_EVENTS: usize = 4_000;
-/// Differences to so many following events give candidates, divided by so many numbers.
+/// Differences to this number of following events give candidates, divided by these numbers.
 const NEIGHBOURS: usize = 4;
 const DIVISORS: u32 = 8;
 /// The number of candidates that are examined closely.
 const CLOSE: usize = 16;
-/// Samples that are taken at a grid have no phases below so many steps of it.
+/// Samples that are taken at a grid have no phases below this number of its steps.
 const STEPS: i64 = 4;
 /// An event matches the period if it is within this share of a period.
 const NEAR: f64 = 0.1;
-/// A shorter period must be so much better than a longer one that has it as a harmonic.
+/// A shorter period must be better by this factor than a longer one that has it as a harmonic.
 const BETTER: f64 = 1.15;
 
 /// A period of events.

@@ -23,7 +23,7 @@ pub struct Estimate {
     pub count: usize,
 }
 
-/// Why there is no estimate.
+/// Why an estimate is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum EstimateError {
     /// Even from the smallest to the largest is not sure enough.

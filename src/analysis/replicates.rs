@@ -53,8 +53,8 @@ pub struct ReplicatedResult {
     pub share: usize,
     /// What follows.
     pub verdict: AbVerdict,
-    /// So many runs a side would decide it in four of five cases, if difference and spread stay as
-    /// they are; `None` if it is decided, and for more than 100,000.
+    /// The number of runs a side that would decide it in four of five cases, if difference and
+    /// spread stay as they are; `None` if it is decided, and for more than 100,000.
     pub needed: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
 //! The shift function: by which factor B differs from A, percentile by percentile, each with a 95 %
-//! interval of its own (Doksum, Annals of Statistics 2, 1974, p. 267). It shows where in the
+//! interval (Doksum, Annals of Statistics 2, 1974, p. 267). It shows where in the
 //! distribution a difference is; it is not corrected for the number of percentiles, and judges
 //! nothing.
 //!

@@ -31,7 +31,7 @@ pub struct Together {
 /// Peaks of one cause whose late intervals overlap on at least two CPUs; `peaks` must be sorted by
 /// time. What is late at once for different causes is a coincidence, of which a busy machine has
 /// many; what is unexplained, as its events were lost or as nothing shows it, need not have one
-/// cause. Nothing where there are none, as of peaks without a time.
+/// cause. Nothing if it has none, as of peaks without a time.
 #[must_use]
 pub fn together(peaks: &[Brief]) -> Option<Together> {
     let mut causes: BTreeMap<(Cause, &str), OfCause> = BTreeMap::new();

@@ -24,7 +24,8 @@ pub(super) const TRIAL_NS: i64 = 500_000_000;
 /// A shorter block says little, ns.
 const SHORTEST_NS: i64 = 100_000_000;
 
-/// Blocks are no shorter where the budget allows it, ns: what comes once in a second is in each.
+/// Blocks are at least this long if the budget allows it, ns: what comes once in a second is in
+/// each.
 const USUAL_NS: i64 = 1_000_000_000;
 
 /// More pairs are not planned: blocks are longer instead.
@@ -120,7 +121,7 @@ impl AbRequest {
     }
 }
 
-/// Why there is no plan.
+/// Why a plan is missing.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub(crate) enum AbPlanError {
     /// The budget is too small.

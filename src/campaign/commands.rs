@@ -1,4 +1,4 @@
-//! The user's own commands: what changes the machine before a block, and what puts it back.
+//! The user's own commands: what changes the machine before a block, and what restores it.
 //!
 //! `sh -c` runs each in its own process group. What they print goes into a file, not a pipe: a
 //! daemon that one of them starts keeps it open, and is not waited for.
@@ -27,7 +27,7 @@ pub(super) const LOG: &str = "commands.log";
 /// The last bytes of a command's output that an error quotes.
 const QUOTED: u64 = 2_000;
 
-/// The log, and who waits.
+/// The log, and the waiting thread.
 #[derive(Debug)]
 pub(super) struct Commands {
     log: File,

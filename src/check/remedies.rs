@@ -108,7 +108,8 @@ fn of_interrupt(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, Str
             cpus,
         ),
         [] => {
-            Err("no remedy known: it is no device's interrupt, whose CPUs could be chosen".into())
+            Err("no remedy known: it does not belong to a device, so its CPUs cannot be chosen"
+                .into())
         }
         all => Err(format!("no remedy known: interrupts {} have that name", all.join(", "))),
     }
@@ -132,7 +133,7 @@ fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRe
     }
     let (name, tid) = only_task(culprit)?;
     if tasks::name(root, tid).as_deref() != Some(name) {
-        return Err(format!("no remedy known: there is no task {tid} ({name}) any more"));
+        return Err(format!("no remedy known: task {tid} ({name}) has ended"));
     }
     if tasks::is_bound_by_kernel(root, tid) {
         return Err(format!("no remedy known: the kernel binds {name} to its CPU"));
@@ -147,7 +148,7 @@ fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRe
     match away {
         Err(_) if scheduling.is_plausible() && scheduling.priority > 0 => made(
             &format!("task:{tid}:policy=other"),
-            "it is no longer a real-time task, and may miss deadlines of its own",
+            "it is no longer a real-time task, and may miss its own deadlines",
             root,
             cpus,
         ),
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(statistics, Ok("echo 60 > /proc/sys/vm/stat_interval".into()));
         for (cause, name, tasks, why) in [
             (Cause::Hardirq, "x", &[][..], "interrupts 37, 38"),
-            (Cause::Hardirq, "timer: f", &[], "no device's interrupt"),
+            (Cause::Hardirq, "timer: f", &[], "does not belong to a device"),
             (Cause::Thread, "tardy/recorder", &["tardy/recorder/7"], "--housekeeping"),
             (Cause::Softirq, "NET_RX", &[], "no remedy known"),
             (Cause::Unexplained, "asleep", &[], "no remedy known"),

@@ -77,7 +77,7 @@ fn dma_latency(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "dma_latency";
     let device = subject.root.path("/dev/cpu_dma_latency");
     if !device.exists() {
-        return Finding::ok(CODE, "there is no such device");
+        return Finding::ok(CODE, "no such device");
     }
     if access(&device, Access::WRITE_OK).is_ok() {
         return Finding::ok(CODE, "this user may keep CPUs out of deep idle states");

@@ -54,7 +54,7 @@ fn rt_throttling(subject: &CheckedMachine) -> Finding {
 /// not ask for `sched_rt_runtime_us`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FairServer {
-    /// There is none, or it is off.
+    /// It is missing, or off.
     None,
     /// It takes this much of each second, on the CPU where it takes most.
     Takes { ms: i64 },

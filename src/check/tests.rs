@@ -105,7 +105,7 @@ fn every_code_is_explained_and_nothing_else_is() {
     let explained: BTreeSet<String> = text.lines().filter_map(row).collect();
     let codes: BTreeSet<String> = on(&[], Some("0")).into_keys().map(str::to_owned).collect();
     assert_eq!(explained, codes);
-    assert_eq!(codes.len(), looks(true).count(), "each has a code of its own");
+    assert_eq!(codes.len(), looks(true).count(), "each has a separate code");
     assert!(looks(false).count() < codes.len(), "of no CPUs in particular less can be asked");
 }
 

@@ -32,7 +32,7 @@ use crate::{
 use options::{Side, common_words};
 use progress::AbStatusView;
 
-/// Find out whether a change helps: measure A and B in turns until it is decided
+/// Test whether a change helps: alternate A and B until the result is clear
 ///
 /// Blocks of both sides follow each other in the order ABBA or BAAB, drawn by a seed. After fixed
 /// numbers of pairs it is judged whether B is better, worse or the same; what is undecided when the
@@ -80,7 +80,7 @@ struct ComparedFlags {
     /// A command that sh -c runs before each block of B
     #[arg(long, value_name = "CMD")]
     prepare_b: Option<String>,
-    /// A command that puts back at the end what these changed, however it ends
+    /// Command that restores what these changed, at any end
     ///
     /// Also after Ctrl-C, SIGTERM and errors; not after kill -9, nor where a second Ctrl-C, more
     /// than a second after the first, ends tardy at once.
@@ -180,7 +180,7 @@ impl AbFlags {
             [("--prepare-a", &prepare_a), ("--prepare-b", &prepare_b), ("--undo", &undo)]
         {
             let is_empty = command.as_ref().is_some_and(|command| command.trim().is_empty());
-            ensure!(!is_empty, "{flag}: there is no command; `true` does nothing");
+            ensure!(!is_empty, "{flag}: no command; `true` does nothing");
         }
         let missing = match (&prepare_a, &prepare_b) {
             (Some(_), None) => Some("--prepare-b"),
@@ -195,7 +195,7 @@ impl AbFlags {
         }
         ensure!(
             undo.is_none() || prepare_a.is_some(),
-            "--undo puts back what --prepare-a and --prepare-b change, and there are none; leave \
+            "--undo restores what --prepare-a and --prepare-b change, and neither is given; leave \
              it out"
         );
         let a = Side { flag: "--a", options: a, prepare: prepare_a }.request(&common, store)?;

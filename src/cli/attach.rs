@@ -18,21 +18,21 @@ pub(super) const PACE_NS: i64 = 1_000_000;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Your own program (attach)")]
 pub(super) struct AttachedFlags {
-    /// Look at all threads of this process, and at those that it starts
+    /// Follow all threads of this process, including new ones
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Look at this thread alone
+    /// Follow only this thread
     #[arg(long, value_name = "TID", value_parser = clap::value_parser!(u32).range(1..))]
     tid: Option<u32>,
-    /// Look at all threads of this name, also those that get it later
+    /// Follow all threads of this name, including new ones
     ///
     /// It is the name that `ps -eLo comm` shows; the kernel keeps its first 15 bytes.
     #[arg(long, value_name = "COMM")]
     comm: Option<String>,
-    /// Look at all threads of this control group and those below it, as
-    /// /sys/fs/cgroup/system.slice/my.service
+    /// Follow all threads of this control group and those below it
     ///
-    /// Of those that are moved into it meanwhile nothing is known for up to a second.
+    /// PATH is a directory such as /sys/fs/cgroup/system.slice/my.service. Threads that are moved
+    /// into it are followed after a second at most.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
 }
@@ -81,13 +81,16 @@ impl AttachFlags {
         let targets = self.targets();
         if probe.rhythm != Rhythm::Attached {
             if let Some((flag, _)) = targets.first() {
-                bail!("{flag} has no meaning with {}; leave it out, or measure attach", probe.name);
+                bail!(
+                    "{flag} is not supported with {}; leave it out, or measure attach",
+                    probe.name
+                );
             }
             return Ok(());
         }
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
             bail!(
-                "{flag} has no meaning with attach: the threads are another program's, and are \
+                "{flag} is not supported with attach: the threads are another program's, and are \
                  not touched; leave it out"
             );
         }

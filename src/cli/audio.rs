@@ -33,7 +33,7 @@ impl AudioFlags {
     /// Names the flag.
     pub(super) fn check(&self, probe: &ProbeInfo) -> Result<()> {
         if probe.rhythm != Rhythm::Cycles && self.server.is_some() {
-            bail!("--server has no meaning with {}; leave it out, or measure audio", probe.name);
+            bail!("--server is not supported with {}; leave it out, or measure audio", probe.name);
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl AudioFlags {
         let given = [("--policy", policy.explicit), ("--priority", priority.explicit)];
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
             bail!(
-                "{flag} has no meaning with audio: the JACK server says what its clients run as \
+                "{flag} is not supported with audio: the JACK server says what its clients run as \
                  (jackd: -R, -P PRIORITY); leave it out"
             );
         }

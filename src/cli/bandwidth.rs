@@ -55,7 +55,7 @@ impl BandwidthFlags {
             let vain = of_latencies.iter().find(|(_, given)| *given);
             ensure!(
                 vain.is_none(),
-                "{} has no meaning with {name}: it has no latencies",
+                "{} is not supported with {name}: it has no latencies",
                 vain.map_or("", |(flag, _)| flag)
             );
             return Ok(());
@@ -66,7 +66,7 @@ impl BandwidthFlags {
             ("--file-dir", self.file_dir.is_some()),
         ];
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-            bail!("{flag} has no meaning with {name}; leave it out, or measure bandwidth");
+            bail!("{flag} is not supported with {name}; leave it out, or measure bandwidth");
         }
         Ok(())
     }
@@ -137,6 +137,6 @@ mod tests {
         BandwidthFlags::default().check(DEFAULT_PROBE, &[]).unwrap();
         let flags = BandwidthFlags { only: vec!["pipe".into()], ..BandwidthFlags::default() };
         let error = flags.check(DEFAULT_PROBE, &[]).unwrap_err().to_string();
-        assert!(error.starts_with("--only has no meaning with timer"), "{error}");
+        assert!(error.starts_with("--only is not supported with timer"), "{error}");
     }
 }

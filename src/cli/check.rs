@@ -19,16 +19,16 @@ use crate::{
     sys::{cpus::Cpus, root::Root},
 };
 
-/// Find what on this system costs latency, and show the remedies.
+/// Find settings that hurt latency, and how to fix them.
 ///
 /// Settings that a killed tardy left changed are restored first; otherwise it only reads, unless
-/// --measure is given: then each setting is toggled, compared and put back.
+/// --measure is given: then each setting is toggled, compared and restored.
 ///
 /// Exit code 1: something serious was found, which can delay a real-time thread by a millisecond or
 /// more.
 #[derive(Debug, Args)]
 pub(super) struct CheckFlags {
-    /// CPUs that must respond in time, as 0-3,7; also checks what else may run there
+    /// CPUs that must respond in time, e.g. 0-3,7; also check their isolation
     #[arg(long, value_name = "LIST")]
     cpus: Option<Cpus>,
     /// Also show what is fine, one line each

@@ -25,7 +25,7 @@ use crate::{
     sys::memory,
 };
 
-/// Compare runs: figures side by side, a verdict from three runs a side on, what differs
+/// Compare runs; with three or more per side, give a verdict
 ///
 /// `compare A B C` puts B and C beside A. `compare A1 A2 A3 --vs B1 B2 B3` judges whether B is
 /// better or worse than A, by how much runs of one side differ among themselves: one run beside
@@ -47,10 +47,10 @@ pub(super) struct CompareFlags {
     /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
-    /// By how much B may be worse, as worse<5%@p99 or 'worse<5%@p99 vs RUN'; repeatable
+    /// Limit for B: worse<5%@p99 or 'worse<5%@p99 vs RUN'; repeatable
     ///
     /// Decided on the interval of the ratio, which takes three runs of each side. Behind vs stand
-    /// the runs that B is held against, with commas between, in place of A; B are then the runs
+    /// the runs to compare with, separated by commas, in place of A; B are then the runs
     /// behind --vs, or all others. Then the exit code is that of the gates: 0 where all
     /// pass, 1 where one fails, 3 where one is inconclusive.
     #[arg(long = "gate", value_name = "LIMIT")]
@@ -84,7 +84,7 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
     }
     ensure!(
         flags.runs.len() + flags.vs.len() > 1,
-        "one run alone is no comparison: name another one, as in `tardy compare {} last`",
+        "one run is not enough: name another one, as in `tardy compare {} last`",
         flags.runs[0]
     );
     ensure!(
@@ -171,7 +171,7 @@ impl CompareFlags {
         let Some(found) = plans.beside()? else { return Ok(None) };
         ensure!(
             self.vs.is_empty() || self.runs.len() == 1,
-            "plans are held against the first one that is named: leave out --vs"
+            "plans are compared with the first one: leave out --vs"
         );
         let has_own = !self.figures.is_empty() || self.margin.is_some() || !self.gates.is_empty();
         ensure!(

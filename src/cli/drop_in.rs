@@ -31,7 +31,7 @@ const LONGEST_S: u64 = 9_000_000_000;
 /// Rows of a histogram at most, as there.
 const MOST_BINS: u64 = 1_000_000;
 
-/// Measure by the options of cyclictest, and print what it prints
+/// Run with cyclictest's options and output format
 ///
 /// The run is kept as any other: `tardy show last`, `tardy why last`. Every thread has one CPU and
 /// the same interval and priority; the other numbers are as there: times in us. A link to tardy
@@ -66,7 +66,7 @@ pub(super) struct CyclictestFlags {
     /// How many samples of each thread; 0 for no end
     #[arg(short, long, value_name = "COUNT", default_value = "0")]
     loops: u64,
-    /// Print the histogram, of so many us
+    /// Print the histogram, up to this many us
     #[arg(short = 'h', long, value_name = "US", value_parser = number)]
     histogram: Option<u64>,
     /// The same with a column of sums
@@ -380,7 +380,7 @@ fn length_of(text: &str) -> Result<String> {
     ensure!(is_known, "-D {text}: write seconds, or a number with m, h or d behind it");
     ensure!(
         number.bytes().any(|digit| digit != b'0'),
-        "-D {text}: 0 leaves no time; write 1 or more, or leave -D out to go on until Ctrl-C"
+        "-D {text}: 0 leaves no time; write 1 or more, or leave -D out to continue until Ctrl-C"
     );
     let each_s: u64 = match unit {
         "d" => 86_400,

@@ -47,7 +47,7 @@ pub(super) struct EchoFlags {
     /// File with a secret that both ends share; required beyond loopback
     #[arg(long, value_name = "FILE", help_heading = "Peers")]
     token_file: Option<PathBuf>,
-    /// The other end is not tardy: no handshake, and every message is returned unchanged
+    /// Answer other programs: no handshake, messages returned unchanged
     #[arg(long, requires = "transport", help_heading = "Peers")]
     foreign: bool,
     /// Maximum messages per second to answer for one peer, e.g. 50kpps [default: 200kpps]
@@ -165,7 +165,7 @@ impl EchoFlags {
         );
         let token = match &self.token_file {
             Some(_) if self.foreign => {
-                bail!("--token-file has no meaning with --foreign, whose peers know no token")
+                bail!("--token-file is not supported with --foreign, whose peers know no token")
             }
             Some(file) => read_token(file)?,
             None => Vec::new(),
@@ -196,7 +196,7 @@ impl EchoFlags {
         }
         if let (false, Some(priority)) = (policy.value.is_real_time(), self.priority) {
             bail!(
-                "--priority {priority} has no meaning with --policy other; leave one of them out"
+                "--priority {priority} is not supported with --policy other; leave one of them out"
             );
         }
         let priority = Wish::new(self.priority, DEFAULT_PRIORITY);
@@ -342,7 +342,7 @@ mod tests {
             (&["--transport", "zmq-tcp"], "add --foreign"),
             (
                 &["--foreign", "--transport", "tcp", "--token-file", "x"],
-                "no meaning with --foreign",
+                "not supported with --foreign",
             ),
             (&["--token-file", "/nonexistent"], "--token-file /nonexistent"),
             (&["--policy", "other", "--priority", "5"], "leave one of them out"),

@@ -40,8 +40,8 @@ pub(super) struct ExportFlags {
     to: String,
     /// The file to write; an older one is replaced
     ///
-    /// Without it, or as -, standard output. parquet, histogram-parquet, perfetto and pprof are no
-    /// text: they need a file, or -o - into a pipe.
+    /// Without it, or as -, standard output. parquet, histogram-parquet, perfetto and pprof are
+    /// binary: they need a file, or -o - into a pipe.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The series to write as hgrm; all together without it
@@ -130,7 +130,7 @@ fn need_file(flags: &ExportFlags) -> Result<()> {
     let is_piped = flags.output.is_some() && !io::stdout().is_terminal();
     ensure!(
         flags.file().is_some() || is_piped,
-        "--to {to} is no text: name a file for it, -o FILE, or write it into a pipe, -o -"
+        "--to {to} is binary: name a file for it, -o FILE, or write it into a pipe, -o -"
     );
     Ok(())
 }
@@ -163,7 +163,7 @@ fn one(flags: &ExportFlags, store: &Store) -> Result<Run> {
     let to = &flags.to;
     ensure!(
         flags.gates.is_empty(),
-        "--gate has no meaning with --to {to}, which has no checks; leave it out"
+        "--gate is not supported with --to {to}, which has no checks; leave it out"
     );
     let [name] = &flags.runs[..] else {
         bail!("--to {to} is of one run, and {} are named; export one at a time", flags.runs.len());
@@ -201,7 +201,7 @@ fn check_no_gates(flags: &ExportFlags) -> Result<()> {
     let to = &flags.to;
     ensure!(
         flags.gates.is_empty(),
-        "--gate has no meaning with --to {to}, which has no checks; leave it out"
+        "--gate is not supported with --to {to}, which has no checks; leave it out"
     );
     Ok(())
 }
@@ -218,7 +218,7 @@ fn check_series(wanted: Option<&str>, run: &CountedRun) -> Result<()> {
     let names: Vec<&str> = run.document.series.iter().map(|own| own.name.as_str()).collect();
     ensure!(
         names.iter().any(|name| is_called(wanted, name)),
-        "--series {wanted}: there is no such series; there are {}",
+        "--series {wanted}: no such series; there are {}",
         names.join(", ")
     );
     Ok(())

@@ -107,7 +107,7 @@ impl WithoutFlags {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct DeadlineFlags {
-    /// Also print what share of periods met this deadline, and how misses follow each other
+    /// Also print the share of periods that met this deadline, and rows of misses
     ///
     /// From the expiry to the wake-up; of messages, to the answer or the packet; of attached
     /// threads that sleep by a timer, to the end of their work, which is measured where this is
@@ -115,7 +115,7 @@ pub(super) struct DeadlineFlags {
     /// as the wake-up that served it; where the end of work is judged, each period without any is
     /// missed. Bursts, and the most misses in any 10, 100 and 1,000 periods, take the single
     /// samples that --raw keeps, which are of wake-ups and messages. A run remembers its deadline,
-    /// and `tardy show` uses it where none is given.
+    /// and `tardy show` uses it without --store.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub deadline: Option<Nanos>,
 }
@@ -201,7 +201,7 @@ impl FormatFlags {
     pub(super) fn refuse_with_json(self, flag: &str, is_given: bool) -> Result<()> {
         ensure!(
             !(is_given && self.is_json()),
-            "{flag} has no meaning with JSON; leave it out, or read interrupts.csv of the run"
+            "{flag} is not supported with JSON; leave it out, or read interrupts.csv of the run"
         );
         Ok(())
     }
@@ -253,7 +253,7 @@ pub(super) fn positive(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// How long something is to go on.
+/// How long something lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HowLong {
     /// So long.
@@ -280,13 +280,13 @@ pub(super) fn duration(text: &str) -> Result<HowLong, String> {
     if text.trim() == "inf" {
         return Ok(HowLong::Unlimited);
     }
-    match time(text).map_err(|error| format!("{error}, or inf to go on until Ctrl-C"))? {
-        Nanos(0) => Err("0 leaves no time; use 1s or more, or inf to go on until Ctrl-C".into()),
+    match time(text).map_err(|error| format!("{error}, or inf to continue until Ctrl-C"))? {
+        Nanos(0) => Err("0 leaves no time; use 1s or more, or inf to continue until Ctrl-C".into()),
         time => Ok(HowLong::Time(time)),
     }
 }
 
-/// A time. Nothing needs no unit: who asks for it is told what is wrong with nothing, and not first
+/// A time. Zero needs no unit: its error names what is wrong with zero, and not first
 /// what is wrong with a bare number.
 pub(super) fn time(text: &str) -> Result<Nanos, String> {
     match text.parse::<Nanos>() {
@@ -313,7 +313,7 @@ pub(super) fn margin(text: &str) -> Result<f64, String> {
     match number.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
         Ok(_) => Err(format!("{text} is out of range; a share is more than 0% and at most 100%")),
-        Err(_) => Err(format!("\"{text}\" is no share; write a number and %, as in 5%")),
+        Err(_) => Err(format!("\"{text}\" is not a share; use a number and %, e.g. 5%")),
     }
 }
 
@@ -339,9 +339,12 @@ mod tests {
     #[test]
     fn a_duration_without_a_unit_is_refused_with_every_way_out() {
         let error = duration("60").unwrap_err();
-        assert_eq!(error, "60 has no unit; write 60us, 60ms or 60s, or inf to go on until Ctrl-C");
+        assert_eq!(
+            error,
+            "60 has no unit; write 60us, 60ms or 60s, or inf to continue until Ctrl-C"
+        );
         for text in ["forever", "-1s", "INF s", "infinite", ""] {
-            assert!(duration(text).unwrap_err().ends_with("or inf to go on until Ctrl-C"));
+            assert!(duration(text).unwrap_err().ends_with("or inf to continue until Ctrl-C"));
         }
     }
 
@@ -354,7 +357,7 @@ mod tests {
             ("0%", "out of range"),
             ("-1%", "out of range"),
             ("200%", "out of range"),
-            ("x%", "is no share"),
+            ("x%", "is not a share"),
             ("NaN%", "out of range"),
         ] {
             let error = margin(wrong).unwrap_err();

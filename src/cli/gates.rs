@@ -24,14 +24,13 @@ use crate::{
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gates")]
 pub(super) struct GateFlags {
-    /// A limit: p99.9<=80us, missed=0, cpu1:p99<=80us, 'pipe/64KiB>=900MB/s', 'worse<5%@p99 vs
-    /// RUN'; repeatable
+    /// Limit, e.g. p99.9<=80us, missed=0, 'worse<5%@p99 vs RUN'; repeatable
     ///
     /// Decided on the 95 % interval: pass (exit code 0), fail (1), or inconclusive (3). It holds
-    /// for every series, or for the one that is named before the colon. Figures that are no
+    /// for every series, or for the one that is named before the colon. Metrics other than
     /// latencies, as those of bandwidth and noise, have limits by their names and in their units,
     /// for the mean of the repeats; counts, as xruns=0, for the sum. worse<5%@p99 vs RUN allows
-    /// so much more than in RUN, by the interval of the ratio as `tardy compare` has it: that takes
+    /// more than in RUN by this, by the interval of the ratio as `tardy compare` has it: that takes
     /// three runs of each, as of a plan's repeats, against RUN,RUN,RUN.
     #[arg(long = "gate", value_name = "EXPR")]
     pub gates: Vec<RunGate>,
@@ -282,7 +281,7 @@ pub(super) fn exit(document: &Document, results: Option<&[GateResult]>) -> Exit 
     Exit::of(document).worst(verdict(results))
 }
 
-/// The exit code of what came of gates, if there were some: if none could be decided, that is no
+/// The exit code of what came of gates, if there were some: if none could be decided, that is not a
 /// pass.
 pub(super) fn verdict(results: Option<&[GateResult]>) -> Exit {
     let Some(results) = results else { return Exit::Done };
@@ -308,8 +307,8 @@ mod tests {
         }
         assert!(matches!(of("worse<5%@p99 vs a"), Ok(RunGate::Worse(_))));
         let says = |text: &str| of(text).unwrap_err();
-        assert!(says("p95<=80us").contains("no figure \"p95\""), "{}", says("p95<=80us"));
-        assert!(says("p99").contains("is no gate"), "{}", says("p99"));
+        assert!(says("p95<=80us").contains("unknown metric \"p95\""), "{}", says("p95<=80us"));
+        assert!(says("p99").contains("is not a gate"), "{}", says("p99"));
     }
 
     #[test]

@@ -40,9 +40,9 @@ const MOST_FILES: usize = 100_000;
 /// A file is recognised by what is in it. Its run has the status `imported`, the facts that the
 /// file has, and a caveat for what it leaves open; `show`, `compare`, `report`, `plot` and gates
 /// work on it. It is never `last`. Of a directory every file is imported, in the order of names;
-/// what is not known there, directories in it and links are named and passed over.
+/// what is not known there, directories in it and links are named and skipped.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 all imported; 2 a file is none that can be imported, or \
+#[command(after_help = "Exit codes: 0 all imported; 2 a file that cannot be imported, or \
                         nothing in a directory is. What is imported up to then stays.")]
 pub(super) struct ImportFlags {
     /// Files, or directories of files
@@ -70,7 +70,7 @@ pub(super) struct ImportFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tables (--from csv)")]
 struct ColumnFlags {
-    /// The column of latencies: its name in the first line, or its number from 1 on
+    /// Column of latencies: its name in the first line, or its number from 1
     #[arg(long, value_name = "COLUMN")]
     latency_column: Option<String>,
     /// The column of times in seconds; with it every sample is kept with its time
@@ -141,7 +141,7 @@ pub(super) fn import(flags: &ImportFlags, store: &Store, argv: &[String]) -> Res
 }
 
 fn line(document: &Document) -> String {
-    let (name, validity) = (plain(&document.name), document.validity.as_str());
+    let (name, validity) = (plain(&document.name), document.validity.displayed());
     format!("{name}: {validity}: {}\n", plain(&headline(document)))
 }
 
@@ -173,16 +173,16 @@ fn directory(
     for (other, is_directory) in others {
         let why = match is_directory {
             true => "a directory within one is not read; import it by itself",
-            false => "it is no file but a link or the like; import what it leads to",
+            false => "it is a link or the like; import its target",
         };
-        output::warn(&format!("passed over: {}: {why}", plain_path(&other)));
+        output::warn(&format!("skipped: {}: {why}", plain_path(&other)));
     }
     files.sort();
     let mut made = Vec::new();
     for file in files {
         match one(flags, &file, store, argv) {
             Ok(document) => made.push(document),
-            Err(error) => output::warn(&format!("passed over: {error:#}")),
+            Err(error) => output::warn(&format!("skipped: {error:#}")),
         }
     }
     if made.is_empty() {
@@ -234,6 +234,6 @@ fn info_beside(path: &Path) -> Result<Option<String>> {
     let mut text = Vec::new();
     let file = File::open(&path).with_context(named)?;
     file.take(MOST_INFO as u64 + 1).read_to_end(&mut text).with_context(named)?;
-    ensure!(text.len() <= MOST_INFO, "{}: it is larger than 64 KiB: this is no such file", named());
+    ensure!(text.len() <= MOST_INFO, "{}: it is larger than 64 KiB: it is another file", named());
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }

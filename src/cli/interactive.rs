@@ -27,18 +27,19 @@ const LONGEST_NS: i64 = 10_000_000_000;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Interactive")]
 pub(super) struct InteractiveFlags {
-    /// Tasks to simulate, one after another in equal shares of the time, as audio,game
-    /// [default: audio,video,x,game]
+    /// Tasks to simulate, one after another, for equal shares of the time [default:
+    /// audio,video,x,game]
     #[arg(long = "task", value_enum, value_name = "TASKS", value_delimiter = ',')]
     tasks: Vec<TaskName>,
-    /// CPU time of each frame of the task custom, as 2ms, or of the work that each thread of timer
-    /// does after each wake-up; --interval says how often it comes
+    /// CPU time of each frame of the task custom, or of timer's work per wake-up
+    ///
+    /// --interval sets how often it is due.
     ///
     /// Of timer, a series cpu0/response has the time from the expiry to the end of the work, which
     /// --deadline judges.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     work: Option<Nanos>,
-    /// Loops that stand for a millisecond of work, as the figure `work` of another run has them
+    /// Loops per millisecond of work, from the metric `work` of another run
     ///
     /// By default what this CPU does in a millisecond, measured before the run. The same number
     /// gives the same work to runs at other frequencies or on other machines.
@@ -82,7 +83,7 @@ impl InteractiveFlags {
         );
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
             bail!(
-                "{flag} has no meaning with {}; leave it out, or measure interactive",
+                "{flag} is not supported with {}; leave it out, or measure interactive",
                 probe.name
             );
         }
@@ -239,7 +240,7 @@ pub(super) fn check_policy(
 ) -> Result<()> {
     ensure!(
         !matches!(policy, Policy::Deadline(_)),
-        "--policy deadline has no meaning with interactive: its tasks differ in how often they \
+        "--policy deadline is not supported with interactive: its tasks differ in how often they \
          run, and for how long; use other, fifo or rr"
     );
     match tasks.iter().find(|task| task.may_fill_cpu()) {

@@ -58,7 +58,7 @@ impl InversionFlags {
         for (flag, time) in given.into_iter().filter_map(|(flag, time)| Some((flag, time?))) {
             if probe.rhythm != Rhythm::Contest {
                 bail!(
-                    "{flag} has no meaning with {}; leave it out, or measure inversion",
+                    "{flag} is not supported with {}; leave it out, or measure inversion",
                     probe.name
                 );
             }
@@ -82,7 +82,7 @@ pub(super) fn settle(
 ) -> Result<(Policy, u32, Option<OsError>)> {
     ensure!(
         policy.value == Policy::Fifo,
-        "--policy {} has no meaning with inversion: its three threads need fixed priorities, one \
+        "--policy {} is not supported with inversion: its three threads need fixed priorities, one \
          above the other; leave it out, or use --policy fifo",
         policy.value
     );

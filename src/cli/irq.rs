@@ -23,8 +23,7 @@ pub(super) struct IrqFlags {
     /// Interrupts per second [default: 1024]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(64..=8_192))]
     frequency: Option<u32>,
-    /// Work after each wake-up, as the time that it takes undisturbed; 0us for none
-    /// [default: 100us]
+    /// Work after each wake-up, as its undisturbed time; 0us for no work [default: 100us]
     #[arg(long, value_name = "TIME", value_parser = time)]
     cpu_loop: Option<Nanos>,
 }
@@ -62,7 +61,7 @@ impl IrqFlags {
         ];
         if probe.rhythm != Rhythm::Interrupts {
             if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-                bail!("{flag} has no meaning with {}; leave it out, or measure irq", probe.name);
+                bail!("{flag} is not supported with {}; leave it out, or measure irq", probe.name);
             }
             return Ok(());
         }

@@ -13,7 +13,7 @@ use crate::{
     units::{Nanos, span},
 };
 
-/// List the runs, comparisons and plans, oldest first.
+/// List runs, comparisons and plans, oldest first .
 ///
 /// With --where only runs are listed, those of plans among them.
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ impl Listed<'_> {
         };
         vec![
             run.status.as_str().into(),
-            run.validity.as_str().into(),
+            run.validity.displayed().into(),
             format!("{probe} {}, {length}", words::loads(&run.loads)),
             run.max().map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
         ]
@@ -204,12 +204,12 @@ mod tests {
         let listing = store.listing();
         let runs = listed(&listing, None);
         assert_eq!(table(&runs, None), table(&runs, Some(100)));
-        let narrow = table(&runs, Some(72));
-        assert!(narrow.iter().all(|line| line.chars().count() <= 72), "{narrow:?}");
+        let narrow = table(&runs, Some(76));
+        assert!(narrow.iter().all(|line| line.chars().count() <= 76), "{narrow:?}");
         assert!(narrow[1].starts_with(id) && narrow[2].starts_with("named "), "{narrow:?}");
         assert!(narrow[1].contains("timer idle, 20 s") && narrow[1].ends_with("2.40 ms"));
-        let narrower = table(&runs, Some(50));
-        assert!(narrower.iter().all(|line| line.chars().count() <= 50), "{narrower:?}");
-        assert!(narrower[1].contains("weakened") && narrower[1].ends_with("2.40 ms"));
+        let narrower = table(&runs, Some(54));
+        assert!(narrower.iter().all(|line| line.chars().count() <= 54), "{narrower:?}");
+        assert!(narrower[1].contains("questionable") && narrower[1].ends_with("2.40 ms"));
     }
 }

@@ -38,7 +38,7 @@ impl LiveChild {
     /// # Errors
     /// Why there can be none, for the user.
     pub(super) fn start(directory: &Path) -> Result<Self, String> {
-        let before = terminal().ok_or("there is no terminal for it")?;
+        let before = terminal().ok_or("no terminal")?;
         let program = Path::new("/proc/self/exe");
         let mut of_run = OsString::from("--of-run=");
         of_run.push(directory);

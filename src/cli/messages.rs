@@ -40,7 +40,7 @@ pub(super) struct MessageFlags {
     /// which is then at most a tenth of them.
     #[arg(long, value_name = "ADDRESS")]
     pub to: Option<String>,
-    /// The other end is not tardy: no handshake, and every message is returned unchanged
+    /// The other end is another program: no handshake, messages returned unchanged
     #[arg(long)]
     pub foreign: bool,
     /// File with a secret that both ends share; required beyond loopback
@@ -55,10 +55,10 @@ pub(super) struct MessageFlags {
     /// Packets per second, as 100pps or 10kpps [default: 1kpps]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// Also send packets from the far end, at the same rate and on their own schedule
+    /// Also send packets from the remote endpoint, at the same rate
     #[arg(long)]
     pub both_ways: bool,
-    /// How to wait: stream sleep, spin or hybrid:TIME; receive block, ppoll, epoll, busy-poll, spin
+    /// How to wait: sleep, spin, hybrid:TIME; receive: block, ppoll, epoll, busy-poll
     ///
     /// hybrid:2ms sleeps until 2 ms before the scheduled time of a packet, then spins.
     #[arg(long, value_name = "HOW")]
@@ -123,7 +123,7 @@ impl MessageFlags {
         let vain = |(_, given, probes): &&Use| *given && !probes.contains(&probe);
         if let Some((flag, _, probes)) = self.uses().iter().find(vain) {
             let probes = probes.join(", ");
-            bail!("{flag} has no meaning with {probe}; leave it out, or measure {probes}");
+            bail!("{flag} is not supported with {probe}; leave it out, or measure {probes}");
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl MessageFlags {
     /// The priority of the far end is refused, or is not supported.
     pub(super) fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
         if near.policy == Policy::Other && self.far_priority.is_some() {
-            bail!("--far-priority has no meaning with --policy other; leave one of them out");
+            bail!("--far-priority is not supported with --policy other; leave one of them out");
         }
         let priority = self.far_priority.unwrap_or(near.priority);
         let wish = Wish::new(self.far_priority, priority);
@@ -212,8 +212,8 @@ impl MessageFlags {
 pub(super) fn check_policy(probe: &str, policy: Policy) -> Result<()> {
     ensure!(
         !matches!(policy, Policy::Deadline(_)),
-        "--policy deadline has no meaning with {probe}: an end that waits for messages has no \
-         period of its own; use fifo, rr or other"
+        "--policy deadline is not supported with {probe}: an end that waits for messages has no \
+         period; use fifo, rr or other"
     );
     Ok(())
 }

@@ -79,7 +79,7 @@ struct Cli {
     /// Where runs are kept [default: $TARDY_STORE, or $XDG_DATA_HOME/tardy/runs]
     #[arg(long, global = true, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Print the licenses of all that is in this program, and where its sources are
+    /// Print the licenses of everything in this program, and its sources
     #[arg(long)]
     licenses: bool,
     #[command(subcommand)]
@@ -88,7 +88,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    // By far the largest.
+    // The largest.
     Run(Box<run::RunFlags>),
     Ab(Box<ab::AbFlags>),
     Plan(plan::PlanFlags),

@@ -34,7 +34,7 @@ impl NoiseFlags {
     pub(super) fn check(&self, probe: &ProbeInfo) -> Result<()> {
         ensure!(
             self.gap_over.is_none() || probe.rhythm == Rhythm::Spin,
-            "--gap-over has no meaning with {}; leave it out, or measure noise",
+            "--gap-over is not supported with {}; leave it out, or measure noise",
             probe.name
         );
         Ok(())
@@ -67,7 +67,7 @@ pub(super) fn usual_policy(probe: &ProbeInfo) -> Policy {
 pub(super) fn check_policy(policy: Policy, measured: &Cpus, allowed: &Cpus) -> Result<()> {
     ensure!(
         !matches!(policy, Policy::Deadline(_)),
-        "--policy deadline has no meaning with noise: its threads never sleep, and would use up \
+        "--policy deadline is not supported with noise: its threads never sleep, and would use up \
          their runtime at once; use other, fifo or rr"
     );
     check_left("noise", policy, measured, allowed)

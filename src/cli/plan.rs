@@ -37,11 +37,11 @@ use record::{commands_of, record};
 /// More cells are refused: the record is written anew after each.
 const MOST_CELLS: usize = 10_000;
 
-/// Measure a plan on this machine: its probes, loads and setups, interleaved and repeated
+/// Measure a plan on this machine: probes, loads and setups, interleaved
 ///
 /// Each cell is a run, measured by `tardy run`. Every combination is measured once before any is
 /// measured again, in an order drawn by a seed. The record, plan.json, is replaced after each cell,
-/// so that a plan which was interrupted or killed goes on with --resume, and measures nothing
+/// so that a plan which was interrupted or killed continues with --resume, and measures nothing
 /// twice. docs/reference/plans.md describes the file.
 ///
 /// Exit codes: 0 done, 1 a gate failed, 2 an error, also of one cell, 3 a gate is inconclusive or a
@@ -58,7 +58,7 @@ pub(super) struct PlanFlags {
 /// How a plan is measured, whoever wrote it.
 #[derive(Debug, Args)]
 pub(super) struct MeasuringFlags {
-    /// Go on with a plan that was interrupted, killed or out of budget: its directory or name
+    /// Continue an interrupted, killed or unfinished plan: its directory or name
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "name"])]
     resume: Option<PathBuf>,
     /// Only show what would be done and how long it takes
@@ -166,12 +166,12 @@ impl MeasuringFlags {
         view.clear();
         let left = recover_last();
         let (record, directory) = record.with_context(|| {
-            format!("what was measured is kept; go on with `tardy {verb} --resume {shown}`")
+            format!("what was measured is kept; continue with `tardy {verb} --resume {shown}`")
         })?;
         let is_whole =
             record.status == PlanStatus::Complete && record.count(CellStatus::Failed) == 0;
         if !is_whole && !self.quiet {
-            output::notice(&format!("To go on: tardy {verb} --resume {shown}"));
+            output::notice(&format!("To continue: tardy {verb} --resume {shown}"));
         }
         then(&directory, &place)?;
         Ok(left.worst(self.result(&record, &directory, &shown, &gates)?))
@@ -267,7 +267,7 @@ impl MeasuringFlags {
             if directory.join(PLAN).exists() {
                 let shown = typed(directory).display().to_string();
                 let verb = words.first().copied().unwrap_or("plan");
-                bail!("{shown} holds a plan; go on with `tardy {verb} --resume {shown}`");
+                bail!("{shown} holds a plan; continue with `tardy {verb} --resume {shown}`");
             }
             return Ok((directory.clone(), self.name.clone().unwrap_or_else(own)));
         }

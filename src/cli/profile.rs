@@ -23,7 +23,7 @@ pub(super) struct ProfileFlags {
     #[arg(long, value_name = "ROWS", default_value = "15")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     top: u32,
-    /// Instead the late moments only: the stacks in peaks, weighted by the time that they cost
+    /// Only late moments: the stacks in peaks, weighted by their time
     ///
     /// Of runs that were measured with --trace peaks, with or without --profile.
     #[arg(long)]

@@ -44,7 +44,7 @@ use crate::{
 /// beside it: of x.html into x.pages.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
-    /// Paths, names, beginnings of ids, `last` or `last~1`; or plans, or one `tardy ab`
+    /// Paths, names, starts of ids, `last` or `last~1`; or plans, or one `tardy ab`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// The runs of B; what stands before are the runs of A
@@ -55,9 +55,10 @@ pub(super) struct ReportFlags {
     /// Its name ends in .html.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Of a plan or `tardy ab`: at most so many pages of single runs, 0 for none [default: 100]
+    /// Of a plan or `tardy ab`: number of pages of single runs, at most [default: 100]
     ///
-    /// Each has about 1 MB. They are made in the order in which the runs were measured.
+    /// Each has about 1 MB. They are made in the order in which the runs were measured. 0 makes no
+    /// page of a single run.
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
     #[command(flatten)]

@@ -43,16 +43,16 @@ pub(super) fn restore(flags: &RestoreFlags) -> Result<Exit> {
     } else {
         output::put(&text(state, &undone))?;
     }
-    undone.failed.iter().for_each(|what| output::notice(&format!("not put back: {what}")));
+    undone.failed.iter().for_each(|what| output::notice(&format!("not restored: {what}")));
     Ok(if undone.failed.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
 fn text(state: &str, undone: &Undone) -> String {
     match state {
         "other_boot" => "The journal was of an earlier boot, whose settings are gone: discarded.\n",
-        _ if undone.put_back.is_empty() && undone.failed.is_empty() => "Nothing to put back.\n",
+        _ if undone.put_back.is_empty() && undone.failed.is_empty() => "Nothing to restore.\n",
         _ => {
-            let line = |what: &String| format!("put back: {what}\n");
+            let line = |what: &String| format!("restored: {what}\n");
             return undone.put_back.iter().map(line).collect();
         }
     }
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn each_thing_has_its_line() {
         let undone = Undone { put_back: vec!["a".into(), "b".into()], failed: Vec::new() };
-        assert_eq!(text("restored", &undone), "put back: a\nput back: b\n");
-        assert_eq!(text("nothing", &Undone::default()), "Nothing to put back.\n");
+        assert_eq!(text("restored", &undone), "restored: a\nrestored: b\n");
+        assert_eq!(text("nothing", &Undone::default()), "Nothing to restore.\n");
         assert!(text("other_boot", &Undone::default()).contains("discarded"));
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 /// comparison or a plan goes with all its runs, or stays whole.
 #[derive(Debug, Args)]
 pub(super) struct RmFlags {
-    /// Paths, names, whole ids, `last` or `last~1`; of comparisons and plans paths or names
+    /// Paths, names, complete ids, `last` or `last~1`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
 }

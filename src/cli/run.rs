@@ -49,10 +49,10 @@ use crate::{
     units::{Nanos, span},
 };
 
-/// Measure how late this machine responds, as it is or under a load, and record it.
+/// Measure latency, idle or under load, and save the run.
 ///
-/// A bare `tardy run` measures timer wake-ups on every CPU for 60 s. It starts no load: that is
-/// asked for by --load.
+/// A bare `tardy run` measures timer wake-ups on every CPU for 60 s. No load runs unless
+/// you give --load.
 ///
 /// A kill or a full disk costs at most the last second of the record. A power cut costs what the
 /// kernel had not written yet, by its defaults up to half a minute, of single samples (--raw) up to
@@ -110,7 +110,7 @@ struct RecordFlags {
     output: Option<PathBuf>,
     /// Name of the run and of its directory
     ///
-    /// Where that is taken the run becomes NAME-2, NAME-3 and so on, and nothing is overwritten;
+    /// If NAME exists, the run is saved as NAME-2, NAME-3 and so on. Nothing is overwritten;
     /// `tardy rm` removes runs.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -120,9 +120,9 @@ struct RecordFlags {
     /// Also print how often each CPU was interrupted, and by what
     #[arg(long, conflicts_with = "quiet")]
     interrupts: bool,
-    /// Show the run full screen while it goes on, as `tardy top` does
+    /// Show a live full-screen view of the run, like `tardy top`
     ///
-    /// The key q leaves that view, and the run goes on; ? explains the others. Without a terminal
+    /// The key q leaves that view, and the run continues; ? explains the others. Without a terminal
     /// there is a line now and then, as without this option.
     #[arg(long, conflicts_with = "quiet")]
     live: bool,
@@ -306,7 +306,7 @@ impl RunFlags {
         })
     }
 
-    /// Refuses flags that have no meaning with that probe.
+    /// Refuses flags that are not supported with that probe.
     fn check_flags(&self, probe: &ProbeInfo) -> Result<()> {
         self.messages.check(probe.name)?;
         self.noise.check(probe)?;
@@ -344,7 +344,7 @@ impl RunFlags {
     fn check_priorities(&self, policy: Policy, priority: u32) -> Result<()> {
         if !policy.is_real_time() {
             if self.setup.priority.is_some() {
-                bail!("--priority has no meaning with --policy {policy}; leave one of them out");
+                bail!("--priority is not supported with --policy {policy}; leave one of them out");
             }
             return Ok(());
         }

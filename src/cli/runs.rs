@@ -28,7 +28,7 @@ use crate::{
     sys::memory,
 };
 
-/// Show the tables of one run, its verdict and caveats first, its headline last.
+/// Show one run: verdict, caveats, tables, headline.
 #[derive(Debug, Args)]
 pub(super) struct ShowFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
@@ -37,16 +37,16 @@ pub(super) struct ShowFlags {
     /// Also print how often each CPU was interrupted, and by what
     #[arg(long, help_heading = "Output")]
     interrupts: bool,
-    /// Also print 95 % intervals of the percentiles, as far as the samples carry them
+    /// Also print 95% confidence intervals of the percentiles
     ///
     /// Late samples come in groups, so that they say less than as many independent ones. With
-    /// fewer than 10 independent ones beyond a percentile there is no upper end: "at least".
+    /// fewer than 10 independent ones beyond a percentile the upper end is missing: "at least".
     #[arg(long, help_heading = "Output")]
     intervals: bool,
-    /// Also print whether the run was long enough: what was not seen, and levels of longer times
+    /// Also print whether the run was long enough, and levels of longer times
     ///
     /// Levels that are exceeded once in an hour, a day, a year, with 95 % intervals, by a model of
-    /// the tail of each series; or why there is none. Beyond ten times the observed time they are
+    /// the tail of each series; or why it is missing. Beyond ten times the observed time they are
     /// extrapolations of a model, and marked. No gate uses them.
     #[arg(long, help_heading = "Output")]
     tail: bool,

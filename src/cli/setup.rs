@@ -61,9 +61,9 @@ pub(super) struct SetupFlags {
     /// Take hardware threads offline that share a core with a measured CPU
     #[arg(long)]
     no_smt_sibling: bool,
-    /// Give a setting of the machine a value while it measures, NAME=VALUE; repeatable
+    /// Change a system setting for the duration of the run, NAME=VALUE; repeatable
     ///
-    /// The old value is put back at the end; after a kill, `tardy restore` does that. NAME=now
+    /// The old value is restored at the end; after a kill, `tardy restore` does that. NAME=now
     /// leaves it as it is. Either way a setting that is another at the end makes the run invalid.
     /// docs/reference/settings.md has the names.
     #[arg(long = "set", value_name = "SETTING")]
@@ -77,7 +77,7 @@ impl SetupFlags {
         let wish = Wish::new(self.policy, usual);
         let Policy::Deadline(_) = wish.value else {
             if self.deadline_params.is_some() {
-                bail!("--deadline-params has no meaning without --policy deadline");
+                bail!("--deadline-params needs --policy deadline");
             }
             return Ok(wish);
         };
@@ -170,7 +170,7 @@ pub(super) fn recover_first(quiet: bool) -> Recovered {
         && !quiet
     {
         let what = put_back.join("; ");
-        output::notice(&format!("Put back what a killed tardy had changed: {what}."));
+        output::notice(&format!("Restored what a killed tardy had changed: {what}."));
     }
     tell_left(&recovered);
     recovered
@@ -190,7 +190,7 @@ pub(super) fn recover_last() -> Exit {
 fn tell_left(recovered: &Recovered) -> bool {
     let Recovered::Undone(Undone { failed, .. }) = recovered else { return false };
     for what in failed {
-        output::notice(&format!("not put back: {what}; `tardy restore` tries again"));
+        output::notice(&format!("not restored: {what}; `tardy restore` tries again"));
     }
     !failed.is_empty()
 }
@@ -200,7 +200,7 @@ fn tell_left(recovered: &Recovered) -> bool {
 pub(super) fn exit_of_setup(document: &Document) -> Exit {
     let left = document.caveats.iter().filter(|caveat| caveat.code == NOT_PUT_BACK);
     left.fold(Exit::Done, |_, caveat| {
-        output::notice(&format!("not put back: {} {}", caveat.text, caveat.remedy));
+        output::notice(&format!("not restored: {} {}", caveat.text, caveat.remedy));
         Exit::Failed
     })
 }

@@ -74,7 +74,7 @@ pub(super) fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
         output::notice(&format!("It is not known {what}: {source} cannot be read."));
     }
     let undone = journal.undo();
-    undone.failed.iter().for_each(|what| output::notice(&format!("not put back: {what}")));
+    undone.failed.iter().for_each(|what| output::notice(&format!("not restored: {what}")));
     match (undone.failed.is_empty(), exit) {
         (false, Exit::Done) => Ok(Exit::Failed),
         (_, exit) => Ok(exit),

@@ -67,7 +67,7 @@ pub(super) fn suite(flags: &SuiteFlags, store: &Store, argv: Vec<String>) -> Res
     if let Some(plan) = flags.measuring.resumed_plan(store)? {
         ensure!(
             plan.starts_with("suite-"),
-            "--resume: it is the plan {plan:?} and no suite; go on with it by `tardy plan --resume`"
+            "--resume: it is the plan {plan:?}, not a suite; continue it by `tardy plan --resume`"
         );
     }
     // Before the loads: what they leave behind is not the machine's.

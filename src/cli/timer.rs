@@ -21,18 +21,18 @@ pub(super) struct TimerFlags {
     /// Timer period, the same on every CPU, or that of the task custom [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
     interval: Option<Nanos>,
-    /// CPUs to measure, as 0-3,7; for messages the CPUs of the near and the far end, as 2,3
+    /// CPUs to measure, e.g. 0-3,7; for messages LOCAL,REMOTE, e.g. 2,3
     ///
     /// By default all that this process may use; for messages the first two of them.
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<CpuList>,
-    /// By which timer threads sleep until the next expiry [default: nanosleep]
+    /// How threads wait for the next expiry [default: nanosleep]
     #[arg(long, value_enum, value_name = "KIND")]
     wake: Option<WakeKind>,
     /// Threads per CPU [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
-    /// By how much the priority decreases from one thread of a CPU to the next [default: 0]
+    /// Priority step between threads on the same CPU [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=98))]
     priority_step: Option<u32>,
     /// Offset of each thread's expiries after those of the thread before [default: 0us]
@@ -41,7 +41,7 @@ pub(super) struct TimerFlags {
     /// Feed the fake probe as fast as possible
     #[arg(long, hide = true)]
     pub unpaced: bool,
-    /// Draw the samples of the fake probe from this, in simulated time: pareto:index=4,seed=1
+    /// Distribution of the fake probe, in simulated time: pareto:index=4,seed=1
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "unpaced")]
     pub distribution: Option<Distribution>,
 }
@@ -70,7 +70,7 @@ impl TimerFlags {
             ("--distance", self.distance.is_some()),
         ];
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-            bail!("{flag} has no meaning with {}; leave it out, or measure timer", probe.name);
+            bail!("{flag} is not supported with {}; leave it out, or measure timer", probe.name);
         }
         Ok(())
     }

@@ -34,20 +34,20 @@ const AFTER_NS: i64 = 200_000_000;
 /// Columns without a terminal.
 const COLUMNS: u16 = 120;
 
-/// Watch a run that goes on, full screen: series, causes, loads, caveats
+/// View a run in progress: latencies, causes, loads, caveats
 ///
 /// Also a run that somebody else started, from another terminal or over SSH. It reads what the run
 /// writes and changes nothing; keys: q leaves, ? explains the others. After the run's end it shows
 /// how it ended.
 #[derive(Debug, Args)]
 pub(super) struct TopFlags {
-    /// A path, a name, the beginning of an id, `last` or `last~1` [default: the run that goes on]
+    /// A path, a name, the beginning of an id, `last` or `last~1` [default: the running run]
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Print one frame as text and end; also where standard output is no terminal
+    /// Print one frame as text and end; also if standard output is not a terminal
     #[arg(long, help_heading = "Output")]
     once: bool,
-    /// Of `tardy run --live`: waits for the run in this directory, and ends with it
+    /// For `tardy run --live`: wait for the run in this directory, end with it
     #[arg(long, hide = true, value_name = "DIR")]
     of_run: Option<PathBuf>,
 }
@@ -83,7 +83,7 @@ fn directory(flags: &TopFlags, store: &Store) -> Result<PathBuf> {
     }
     let Some(found) = store.going_on() else {
         bail!(
-            "no run goes on in {}; name one that is elsewhere (-o DIR) by its path, or write \
+            "no run is running in {}; name one that is elsewhere (-o DIR) by its path, or write \
              `tardy top last` to see how the last one ended",
             plain_path(store.root())
         );

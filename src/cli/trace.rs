@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracing")]
 pub(super) struct TraceFlags {
-    /// What to record about each wake-up besides its latency
+    /// What to trace for each wake-up
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
     /// distribution kernels have. Where that is missing, auto measures without and reports it.
@@ -23,11 +23,10 @@ pub(super) struct TraceFlags {
     /// only with stages or peaks.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
-    /// Who traces [default: bpf, and tracefs where BPF is not available]
+    /// Tracing backend [default: bpf, or tracefs if BPF is unavailable]
     #[arg(long, value_enum, value_name = "TRACER")]
     trace_by: Option<TraceBy>,
-    /// How many of the worst wake-ups to keep, each with everything recorded around it
-    /// [default: 100]
+    /// Number of the worst wake-ups to keep with everything recorded around them [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "peak_over")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     peaks: Option<u32>,
@@ -44,7 +43,7 @@ pub(super) struct TraceFlags {
     /// When to record the kernel stack: a stack walk takes 5 to 10 us
     #[arg(long, value_enum, value_name = "WHEN")]
     stacks: Option<Stacks>,
-    /// Also sample what every CPU does, so often a second [default: 99]: for `tardy profile`
+    /// Also sample every CPU at this rate per second [default: 99], for `tardy profile`
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON. Each sample interrupts its CPU for some
     /// microseconds, which latencies include, and wakes it where it is idle. The profile is written
@@ -53,7 +52,7 @@ pub(super) struct TraceFlags {
     #[arg(default_missing_value = "99")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     profile: Option<u32>,
-    /// First measure the cost of tracing: 8 slices of 500 ms, with and without it alternately
+    /// First measure the overhead of tracing: 8 slices of 500 ms, with and without
     #[arg(long)]
     calibrate: bool,
 }
@@ -67,7 +66,7 @@ impl ValueEnum for TraceBy {
         let help = match self {
             Self::Bpf => "Programs in the kernel, at its tracepoints",
             Self::Tracefs => {
-                "The kernel's own tracer, in an instance of its own: for timer, on kernels where \
+                "The kernel's own tracer, in a separate instance: for timer, on kernels where \
                  BPF is refused or missing; needs root. It shows no stacks, locks, page faults or \
                  stolen time, and every wake-up costs more"
             }
@@ -117,8 +116,8 @@ impl TraceFlags {
     pub(super) fn check_tasks(&self) -> Result<()> {
         ensure!(
             !self.calibrate,
-            "--calibrate has no meaning with interactive: its tasks have too few frames in half a \
-             second; leave it out, or use it with timer, whose wake-ups cost the same"
+            "--calibrate is not supported with interactive: its tasks have too few frames in half \
+             a second; leave it out, or use it with timer, whose wake-ups cost the same"
         );
         Ok(())
     }
@@ -165,7 +164,7 @@ impl TraceFlags {
             // What it has no stacks for, and does not keep.
             let given = [("--stacks", self.stacks.is_some()), ("--record", self.record.is_some())];
             if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
-                bail!("{flag} needs BPF, and has no meaning with --trace-by tracefs");
+                bail!("{flag} needs BPF, and is not supported with --trace-by tracefs");
             }
         }
         let idle: &[_] = match mode {
@@ -175,7 +174,7 @@ impl TraceFlags {
         };
         if let Some((flag, _)) = idle.iter().find(|(_, given)| *given) {
             let mode = mode.as_str();
-            bail!("{flag} has no meaning with --trace {mode}; leave one of them out");
+            bail!("{flag} is not supported with --trace {mode}; leave one of them out");
         }
         Ok(TraceWish {
             mode,

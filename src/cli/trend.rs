@@ -27,11 +27,11 @@ const EARLIEST_S: i64 = 978_307_200;
 /// Clocks of machines that share a store differ by less.
 const LATEST_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
-/// Show how latencies went over many runs, and where they changed.
+/// Show latency trends over many runs, and detect changes.
 ///
 /// Runs are compared that are alike in machine, probe, loads, policy, length and series: a row
 /// each. Runs of a day under one kernel are one value. Changes are found by ranks, with what nights
-/// depend on each other counted in; of all changes that are named 5 % are none on average, however
+/// depend on each other counted in; of all changes that are named 5 % are wrong on average, however
 /// many rows there are. Invalid and imported runs, and those that did not end, are left out.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("alarms").args(["alarm", "output"]).multiple(true))]
@@ -41,7 +41,7 @@ pub(super) struct TrendFlags {
     /// Take invalid and imported runs too
     #[arg(long = "all-runs", help_heading = "Runs")]
     all: bool,
-    /// Exit with 1 if nightly looks saw a change for the worse within the last DAYS [without: 1]
+    /// Exit with 1 if latency became worse within the last DAYS [without: 1]
     ///
     /// For a job that runs every night. Each night all nights so far are looked at, which a test
     /// with 5 % would answer with a false alarm within months; here the time between false alarms
@@ -50,7 +50,7 @@ pub(super) struct TrendFlags {
     #[arg(long, value_name = "DAYS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(help_heading = "Alarm", value_parser = days)]
     alarm: Option<usize>,
-    /// Nights from one false alarm to the next, on average, over all figures together
+    /// Mean nights between false alarms, over all metrics together
     ///
     /// For --alarm, and for the alarms that the page of -o shows.
     #[arg(long, value_name = "NIGHTS", default_value = RUN_LENGTH, requires = "alarms")]
@@ -77,7 +77,7 @@ struct LeftOut {
     invalid: usize,
     imported: usize,
     unfinished: usize,
-    /// Without a time at which they started: there is no night to which they belong.
+    /// Without a time at which they started: they belong to no night.
     undated: usize,
     /// Of a clock that was not set.
     misdated: usize,

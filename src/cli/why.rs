@@ -23,7 +23,7 @@ use crate::{
     units::Nanos,
 };
 
-/// The next question of whoever has read a verdict.
+/// The question that follows a verdict.
 const REMEDIES: &str = "\
 What to do about a cause:
   thread           compare the priorities: run --policy fifo; or shield the CPU
@@ -31,13 +31,13 @@ What to do about a cause:
   interrupts off   the stack names the driver, or the console, that had them off
   hard interrupt   move it: /proc/irq/N/smp_affinity_list; or shield the CPU
   softirq          steer its source to another CPU; or PREEMPT_RT
-  host             nothing inside a virtual machine; on the host a CPU of its own
+  host             nothing inside a virtual machine; on the host a separate CPU
   tracing          run --stacks off, or --trace off
 
 Every cause, and what the names mean: docs/reference/causes.md; in Debian's package
 /usr/share/doc/tardy/docs/reference/causes.md.";
 
-/// Explain why wake-ups of a run were late: a verdict, the causes, the worst peaks
+/// Explain late wake-ups: verdict, causes, worst peaks
 #[derive(Debug, Args)]
 #[command(after_help = REMEDIES)]
 pub(super) struct WhyFlags {
@@ -69,10 +69,10 @@ pub(super) struct WhyFlags {
     /// Only those with this main cause, such as softirq or irqs_off
     #[arg(long, value_name = "CAUSE", value_parser = cause, help_heading = "Peaks")]
     cause: Option<Cause>,
-    /// Only from so long into the run on: 90s
+    /// Only from this time of the run on: 90s
     #[arg(long, value_name = "TIME", help_heading = "Peaks")]
     since: Option<Nanos>,
-    /// Only up to so long into the run: 2m
+    /// Only up to this time of the run: 2m
     #[arg(long, value_name = "TIME", help_heading = "Peaks")]
     until: Option<Nanos>,
     #[command(flatten)]

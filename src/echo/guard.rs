@@ -85,7 +85,7 @@ pub(super) type ClosedFlag = Arc<AtomicBool>;
 #[derive(Debug, Clone, Copy, Default)]
 struct WatchedCpu {
     /// What they have taken of the part that is for others, less what they left of theirs since.
-    /// One look at which they left a little is no rest.
+    /// A look with a little rest does not count as a rest.
     debt: Duration,
     /// When threads of it were last made ordinary tasks.
     calmed: Option<Instant>,

@@ -86,7 +86,7 @@ pub(crate) struct PeerTerms {
     pub cpus: Vec<u32>,
 }
 
-/// Why there is no echo.
+/// Why an echo is missing.
 #[derive(Debug, Error)]
 pub(crate) enum EchoError {
     /// Another process uses that address.
@@ -100,7 +100,7 @@ pub(crate) enum EchoError {
         /// `udp` or `tcp`.
         kind: &'static str,
     },
-    /// It is no address of this machine, or there is no right to it.
+    /// This machine does not have the address, or privileges are missing.
     #[error(
         "--listen {at}: {why} ({kind}). It must be an address of this machine (`ip address` shows \
          them)"

@@ -54,7 +54,7 @@ pub(super) const SETTINGS: usize = FREE + PLACES / 2;
 /// as one by an interrupt.
 const SPARED: [&str; 2] = ["csd_function_entry", "csd_function_exit"];
 
-/// Why there is no place for a thread.
+/// Why a thread has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoPlace {
     /// It has one.

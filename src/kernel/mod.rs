@@ -25,7 +25,7 @@
 //!
 //! By the kernel's own count (`kernel.bpf_stats_enabled`) on a busy virtual machine with 2 CPUs and
 //! kernel 6.18, ns a run: timer interrupt 450, expiry 90, wake-up 110 (of all tasks, most of which
-//! are none of the measured), switch 70: about 0.8 us a wake-up with stages alone. With events:
+//! are not measured), switch 70: about 0.8 us a wake-up with stages alone. With events:
 //! 465, 115, 125 to 450, 150 to 250, and 220 at the end of the interrupt: about 1.4 us. The first
 //! program after user mode pays for cold caches. A walked stack took 10 to 45 us there, a first one
 //! 450. Memory: 1 MiB, and 1 MiB a CPU for events.
@@ -171,7 +171,7 @@ pub enum TracingUnavailable {
     },
     /// The BPF programs see other numbers of threads than this process does.
     #[error(
-        "threads have numbers of their own in this container (PID namespace), which the BPF \
+        "threads have separate numbers in this container (PID namespace), which the BPF \
          programs do not see: start the container with `--pid host`"
     )]
     PidNamespace,

@@ -232,7 +232,7 @@ impl Profiler {
     /// What the kernel says.
     pub fn attach(&mut self) -> Result<(), ProfileUnavailable> {
         let program = self.object.progs_mut().next();
-        let program = program.ok_or_else(|| system("find the program", &"there is none"))?;
+        let program = program.ok_or_else(|| system("find the program", &"it is missing"))?;
         for event in self.events.drain(..) {
             let link = program.attach_perf_event(event.as_raw_fd());
             self.links.push(link.map_err(|error| system("attach the sampling program", &error))?);

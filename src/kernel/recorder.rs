@@ -275,7 +275,7 @@ mod tests {
         write(&recorder, 0, 35, 17, 0);
         assert_eq!(times(&recorder, 1, 20, 45), (true, vec![20, 30, 40]));
         assert_eq!(times(&recorder, 0, 20, 45), (true, vec![35]));
-        assert!(!times(&recorder, 2, 20, 45).0, "there is no such CPU");
+        assert!(!times(&recorder, 2, 20, 45).0, "no such CPU");
     }
 
     #[test]

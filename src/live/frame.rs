@@ -149,7 +149,7 @@ fn keys(pane: &mut Pane, state: &ViewState, rows: usize, shown: usize, ink: Ink)
     }
     let series = if state.series.is_empty() { "all" } else { &state.series };
     let cause = state.cause.as_deref().unwrap_or("all");
-    let freeze = if state.is_frozen { "go on" } else { "freeze" };
+    let freeze = if state.is_frozen { "continue" } else { "freeze" };
     let text = format!(
         " q quit  space {freeze}  s sort: {}  f series: {series}  c cause: {cause}  enter  ?",
         state.sort.name()

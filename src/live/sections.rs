@@ -177,8 +177,8 @@ pub(super) fn caveats(view: &LiveView, width: usize, ink: Ink) -> Section {
     let mut lines = Vec::new();
     for reason in &view.caveats {
         let style = match reason.effect {
-            "invalidates" => ink.bad(),
-            "weakens" => ink.doubtful(),
+            "error" => ink.bad(),
+            "warning" => ink.doubtful(),
             _ => ink.dim(),
         };
         let text = format!("{}: {}", reason.effect, crate::plain::plain(&reason.text));

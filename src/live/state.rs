@@ -88,8 +88,8 @@ pub(crate) struct ViewState {
 
 /// What the keys do.
 const HELP: &str = "\
-q            leave this view; the run goes on
-space        freeze the values, and let them go on
+q            leave this view; the run continues
+space        freeze the values, and let them continue
 s            sort by series, max, p99, now, missed (* in the heading)
 f or /       filter by series or CPU: type a part of a name, or a number
 c            filter by cause: the next one, at the end all

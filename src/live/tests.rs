@@ -65,7 +65,7 @@ fn view(rows: Vec<SeriesRow>) -> LiveView {
             LoadState { name: "sound".into(), proof: "375 periods/s".into(), fails: false },
             LoadState { name: "hackbench".into(), proof: "DIED: signal 9".into(), fails: true },
         ],
-        caveats: vec![CaveatLine { effect: "weakens", text: "One thing or another.".into() }],
+        caveats: vec![CaveatLine { effect: "warning", text: "One thing or another.".into() }],
         own_share: Some(0.004),
     }
 }
@@ -107,7 +107,7 @@ fn the_smallest_terminal_has_every_part() {
     has(&text, &["causes, last 10 s", " 60 %    7x  softirq: name", "all 2      25     0"]);
     has(
         &text,
-        &["cpu0*", "irq 24 virtio0", "1234 (7)", "hackbench DIED: signal 9", "weakens: One"],
+        &["cpu0*", "irq 24 virtio0", "1234 (7)", "hackbench DIED: signal 9", "warning: One"],
     );
     has(&text, &["q quit  space freeze  s sort: series  f series: all  c cause: all  enter  ?"]);
     let cut: Vec<&str> = text.lines().filter(|line| line.contains("..")).collect();
@@ -171,7 +171,7 @@ fn keys_freeze_sort_filter_open_and_leave() {
     let mut state = ViewState::new();
     state.press(KeyCode::Char(' '), &view);
     assert!(state.is_frozen);
-    has(&shown(&view, &state, SMALL), &["FROZEN, running", "space go on"]);
+    has(&shown(&view, &state, SMALL), &["FROZEN, running", "space continue"]);
     for key in ['f', '1'] {
         state.press(KeyCode::Char(key), &view);
     }

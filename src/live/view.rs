@@ -38,7 +38,7 @@ pub(crate) struct LiveView {
     pub causes: Vec<CauseRow>,
     /// Of which time, behind "causes": `, last 10 s`; empty without any.
     pub causes_of: String,
-    /// How many late samples there were; or why there are no causes.
+    /// How many late samples there were; or why causes are missing.
     pub causes_are: String,
     /// Each CPU, by its number; empty where the run is on another machine.
     pub cpus: Vec<CpuShares>,

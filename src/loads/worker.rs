@@ -55,7 +55,7 @@ impl<'a> Worker<'a> {
         let slot = usize::try_from(index).ok().and_then(|index| index.checked_add(FIRST_COUNTER));
         match slot.and_then(|slot| self.board.get(slot)) {
             Some(slot) => Ok(Counter(&slot.count)),
-            None => Err(io::Error::other(format!("there is no counter {index}"))),
+            None => Err(io::Error::other(format!("no counter {index}"))),
         }
     }
 

@@ -221,7 +221,7 @@ impl WorkerPool {
     }
 
     /// The first worker found to have ended, as `worker 17: exit 1: No space left on device`.
-    /// Adopted orphans, which a worker may leave at any time, are no such case.
+    /// Adopted orphans, which a worker may leave at any time, are another case.
     pub(super) fn find_dead(&mut self) -> Option<String> {
         while let Ok(Reaped::One { pid, end, usage }) = process::reap() {
             if let Some(number) = self.reap_worker(pid, usage) {

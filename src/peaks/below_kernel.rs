@@ -32,8 +32,8 @@ const LEAST_SILENCE_NS: i64 = 50_000;
 /// the very same time.
 const EDGE: i64 = 10;
 
-/// A busy CPU had events all the time where, in so many times as long before, it had no silence
-/// half as long.
+/// A busy CPU had events all the time where, in this multiple of that time before, it had no
+/// silence half as long.
 const BEFORE: i64 = 10;
 
 /// An interrupt of the firmware may have had the CPU, where some came; or something below the

@@ -120,7 +120,7 @@ pub(crate) enum Effort {
     Nothing,
 }
 
-/// The blame has fallen behind where it passed over more than one in this number of late wake-ups.
+/// The blame has fallen behind where it skipped more than one in this number of late wake-ups.
 const FEW: u64 = 10;
 
 /// What is known of one thread during the run.
@@ -135,7 +135,7 @@ struct Progress {
     usual_ways: Vec<UsualWay>,
     /// The threshold is not below this while the blame falls behind, ns.
     raised_ns: i64,
-    /// Late wake-ups, and those of them passed over, since the threshold was last set.
+    /// Late wake-ups, and those of them skipped, since the threshold was last set.
     late: u64,
     passed_over: u64,
     /// System management interrupts, as far as they were counted.
@@ -272,7 +272,7 @@ impl Blamer {
 
     /// Blames those that wait, the latest of each kind first, as `effort` says, which is asked
     /// after each; the peaks among them, to be kept whole. What was overwritten meanwhile, and the
-    /// least late of too many, is counted as passed over; a peak is kept even so, and says that its
+    /// least late of too many, is counted as skipped; a peak is kept even so, and says that its
     /// events were lost.
     pub(crate) fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
         let mut peaks = self.shed();

@@ -122,7 +122,7 @@ impl Case {
         let peak = blame(&mut blamer, &self.late, Effort::All).unwrap();
         let total: u64 = peak.blame.iter().map(|part| part.ns).sum();
         assert_eq!(total.cast_signed(), self.late.latency_ns, "the parts sum: {:?}", peak.blame);
-        assert_eq!(blamer.record().blamed, u64::from(!self.me.works), "work has sums of its own");
+        assert_eq!(blamer.record().blamed, u64::from(!self.me.works), "work has separate sums");
         peak
     }
 

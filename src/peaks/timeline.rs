@@ -259,7 +259,7 @@ impl Drawing<'_> {
             EventKind::LockOwner { comm } => {
                 let owner = format!("{}/{}", names::comm(&comm), event.pid);
                 let mut drawn = moment(event.cpu, Lane::Thread, "lock_owner", owner);
-                drawn.detail = Some("has the lock, and gets the priority of who waits".into());
+                drawn.detail = Some("has the lock, and gets the priority of the waiter".into());
                 drawn
             }
             EventKind::Timer { callback, .. } => {

@@ -12,7 +12,7 @@ use super::{
 /// which no throttling holds back.
 const REAL_TIME: std::ops::Range<i16> = 1..99;
 
-/// Whether the thread was woken again before the end of this wait: nobody can be who has not run
+/// Whether the thread was woken again before the end of this wait: impossible if it has not run
 /// since, so that it had a CPU meanwhile, and its switches are not recorded. `wakings_ns` are all
 /// its wake-ups, by time.
 #[must_use]

@@ -94,7 +94,7 @@ impl Reading<'_> {
         let Some(command) = command else { return Ok(None) };
         let text = command.get_ref().trim();
         if text.is_empty() || text.contains('\0') {
-            let what = format!("{field}: there is no command; `true` does nothing");
+            let what = format!("{field}: no command; `true` does nothing");
             bail!(self.refusal(Some(command.span()), &what));
         }
         Ok(Some(text.to_owned()))

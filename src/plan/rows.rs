@@ -45,7 +45,7 @@ pub(super) fn plan(reading: &Reading<'_>, file: &PlanFile) -> Result<Plan> {
         None | Some(("random", _)) => CellOrder::Random,
         Some(("listed", _)) => CellOrder::Listed,
         Some((other, at)) => {
-            let what = format!("order: {other:?} is none; write \"random\" or \"listed\"");
+            let what = format!("order: {other:?} is unknown; write \"random\" or \"listed\"");
             bail!(reading.refusal(Some(at), &what))
         }
     };
@@ -60,7 +60,7 @@ pub(super) fn plan(reading: &Reading<'_>, file: &PlanFile) -> Result<Plan> {
     let undo = reading.command("undo", file.undo.as_ref())?;
     if undo.is_some() && rows.iter().all(|row| row.prepare.is_none()) {
         let at = file.undo.as_ref().map(Spanned::span);
-        bail!(reading.refusal(at, "undo: no [[setup]] has a `prepare` that it would put back"));
+        bail!(reading.refusal(at, "undo: no [[setup]] has a `prepare` to restore"));
     }
     Ok(Plan {
         name,
@@ -328,7 +328,7 @@ fn far(
             None => Ok(None),
             Some(flag) => bail!(reading.refusal(
                 Some(flag.span()),
-                "echo: there is no second box; write `boxes = 2`, or leave it out"
+                "echo: it needs a second box; write `boxes = 2`, or leave it out"
             )),
         };
     }

@@ -50,7 +50,7 @@ fn what_joins_two_boxes_is_the_labs_and_an_echo_needs_a_second_one() {
     let error = two("[echo]\nlisten = \"192.0.2.9:1\"\n[run]");
     assert!(error.contains("line 6: echo.listen"), "{error}");
     let error = refused(&with("raw = false", "raw = false\n[load.echo]\npriority = 80"));
-    assert!(error.contains("line 17: echo: there is no second box"), "{error}");
+    assert!(error.contains("line 17: echo: it needs a second box"), "{error}");
     let error = refused(&with("repeats = 5", "boxes = 3"));
     assert!(error.contains("line 3: boxes: 3 is out of range: use 1 to 2"), "{error}");
 }
@@ -180,11 +180,11 @@ fn axes_that_contradict_each_other_are_refused_by_line() {
         ),
         ("name = \"shielded\"", "name = \"standard\"", "line 14: \"standard\" is given twice"),
         ("prepare = \"true\"\n", "", "line 11: setup \"standard\" has no `prepare`"),
-        ("prepare = \"set it\"", "prepare = \" \"", "line 17: prepare: there is no command"),
+        ("prepare = \"set it\"", "prepare = \" \"", "line 17: prepare: no command"),
         ("pause = \"1s\"", "pause = \"1\"", "line 5: pause: 1 has no unit"),
         ("budget = \"10m\"", "budget = \"0s\"", "line 6: budget: 0 leaves no time"),
         ("seed = 7", "seed = -7", "line 4: seed: -7 is out of range"),
-        ("seed = 7", "order = \"other\"", "line 4: order: \"other\" is none"),
+        ("seed = 7", "order = \"other\"", "line 4: order: \"other\" is unknown"),
         ("undo = \"undo\"", "undos = \"undo\"", "line 7: unknown key \"undos\": did you mean"),
         ("use = [\"burn\"]", "probe = \"timer\"\n[[probe]]\nname = \"a\"", "probe"),
         ("run.shield = true", "run.gate = \"max<1ms\"", "line 16: run.gate: what limits"),

@@ -105,7 +105,7 @@ pub struct ExpiryGrid {
     pub phases_ns: Vec<i64>,
 }
 
-/// Who waits for measuring threads to end.
+/// Waits for measuring threads to end.
 #[derive(Debug, Default)]
 struct Ends {
     bell: OnceLock<Bell>,

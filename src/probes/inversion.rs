@@ -37,7 +37,7 @@ const NAMES: [&str; KINDS] = ["inherit", "none"];
 /// Who had the CPU within a wait.
 const SHARES: [&str; 2] = ["low", "hog"];
 
-/// Rounds begin after so many times what the helpers work in each: the rest is for others.
+/// Rounds begin after this multiple of what the helpers work in each: the rest is for others.
 const ROOM: i64 = 4;
 
 /// From the begin of one round to that of the next, ns, where the low thread and the hog work so

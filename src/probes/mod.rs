@@ -151,7 +151,7 @@ pub enum ArmError {
     Far {
         /// `far`, `far2`, ...
         name: String,
-        /// What it said, or who was to start it.
+        /// What it said, or the program that was to start it.
         why: String,
     },
     /// The way to wait is not available.

@@ -92,7 +92,7 @@ pub enum TracedSamples {
     },
     /// Gaps in which a thread that never sleeps did not have its CPU.
     Gaps {
-        /// What is shorter is none, ns.
+        /// A shorter one does not count, ns.
         over_ns: i64,
         /// Long ones.
         late: Reader<Late>,

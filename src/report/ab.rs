@@ -116,7 +116,7 @@ fn push_sides(out: &mut String, record: &AbRecord) {
     for side in [SideName::A, SideName::B] {
         let own = record.side(side);
         let options = match own.options.trim() {
-            "" => "no options of its own".into(),
+            "" => "no options".into(),
             options => plain(options),
         };
         out.push_str(&format!("{}: {options}", side.letter()));
@@ -201,9 +201,9 @@ fn push_how(out: &mut String, record: &AbRecord) {
             out.push_str(&format!("It ended before the first look, after {first} pairs.\n"));
         }
         Some(look) => {
-            let floor = record.floor.map_or_else(String::new, |floor| {
-                format!("; equal sides would differ by up to {} here", percent(floor))
-            });
+            let floor = record
+                .floor
+                .map_or_else(String::new, |floor| format!("; noise floor: {}", percent(floor)));
             out.push_str(&format!("Judged after {} pairs{floor}.\n", look.pairs));
         }
     }
@@ -228,7 +228,7 @@ fn push_needed(out: &mut String, record: &AbRecord, row: &ComparedFigureRow) {
         return;
     };
     out.push_str(&format!(
-        "{figure}: about {} would decide it, if they scatter as these do: --budget {}.\n",
+        "{figure}: needs about {} if the spread holds: --budget {}.\n",
         many(u64::from(pairs), "pair"),
         typed(time_for(record, pairs))
     ));
@@ -260,7 +260,7 @@ fn push_caveats(out: &mut String, record: &AbRecord) {
     for caveat in others {
         let [code, text, remedy] =
             [&caveat.code, &caveat.text, &caveat.remedy].map(|text| plain(text));
-        let (effect, in_a, in_b) = (caveat.effect.as_str(), caveat.blocks_a, caveat.blocks_b);
+        let (effect, in_a, in_b) = (caveat.effect.displayed(), caveat.blocks_a, caveat.blocks_b);
         out.push_str(&format!(
             "{effect} {code} ({in_a} of {a} blocks of A, {in_b} of {b} of B), first: {text}\n  \
              {remedy}\n",
@@ -272,7 +272,7 @@ fn push_caveats(out: &mut String, record: &AbRecord) {
     let names: Vec<String> = informing.iter().map(name).collect();
     if !names.is_empty() {
         let names = names.join(", ");
-        out.push_str(&format!("{DIM}informs (blocks of A, of B): {names}{DIM:#}\n"));
+        out.push_str(&format!("{DIM}info (blocks of A, of B): {names}{DIM:#}\n"));
     }
 }
 
@@ -394,12 +394,12 @@ pub(super) mod tests {
                       inconclusive: p99.9 (-4.1 % to +5.0 %)\n";
         assert!(text.ends_with(answer), "{text}");
         // Two trials of 2 s, and 120 pairs of 5 s.
-        assert!(text.contains("p99.9: about 120 pairs would decide it"), "{text}");
+        assert!(text.contains("p99.9: needs about 120 pairs if the spread holds"), "{text}");
         assert!(text.contains("--budget 11m."), "{text}");
         assert!(
-            text.contains("weakens late (1 of 2 blocks of A, 0 of 2 of B), first: it was late")
+            text.contains("warning late (1 of 2 blocks of A, 0 of 2 of B), first: it was late")
         );
-        assert!(text.contains("informs (blocks of A, of B): vm (2, 2)\n"), "{text}");
+        assert!(text.contains("info (blocks of A, of B): vm (2, 2)\n"), "{text}");
     }
 
     #[test]

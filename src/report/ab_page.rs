@@ -20,6 +20,6 @@ pub struct PageAb {
     pub looks: Vec<AbLook>,
     /// Caveats of the blocks, each once, worst first.
     pub caveats: Vec<AbCaveat>,
-    /// Why it ended, where it could not go on; null elsewhere.
+    /// Why it ended, if it could not continue; null elsewhere.
     pub error: Option<String>,
 }

@@ -267,11 +267,11 @@ mod tests {
         assert!(late(&view.curve) > 400_000, "{:?}", view.curve);
         assert!(late(&curve(&total, own.max)) < 6_000);
         let view = own.scheduled.take();
-        assert_eq!(scheduled(&own, &total, &edges), None, "some were passed over");
+        assert_eq!(scheduled(&own, &total, &edges), None, "some were skipped");
         (own.scheduled, own.missed) = (view, Some(0));
         assert_eq!(scheduled(&own, &total, &edges), None, "both views are one");
         (own.missed, own.period_ns) = (None, None);
-        assert_eq!(scheduled(&own, &total, &edges), None, "there is no schedule");
+        assert_eq!(scheduled(&own, &total, &edges), None, "it has no schedule");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct PageComparison {
     pub judged: bool,
     /// What the figures came to, in words.
     pub sentence: String,
-    /// Which cause differs, in words; empty where that is not known.
+    /// Which cause differs, in words; empty if that is unknown.
     pub cause: String,
     /// The figures that are judged, or are to be.
     pub figures: Vec<ComparedFigureRow>,
@@ -30,7 +30,7 @@ pub struct PageComparison {
     pub described: Vec<ComparedFigureRow>,
     /// The ratio at each percentile with its interval.
     pub shift: Vec<ShiftPoint>,
-    /// What the intervals of the shift are; empty where there is no shift.
+    /// What the intervals of the shift are; empty if it has no shift.
     pub shift_meaning: String,
     /// What is not the same in all runs.
     pub facts: Vec<FactDifference>,
@@ -54,7 +54,7 @@ pub struct ShiftPoint {
     pub b_ns: f64,
     /// B / A.
     pub ratio: f64,
-    /// The lower end of the ratio's 95 % interval; null where there is none.
+    /// The lower end of the ratio's 95 % interval; null if it has none.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,

@@ -41,11 +41,11 @@ pub struct SeriesDeadline {
     /// missed, a thousandth of its value wide; of cycles of an attached thread as they were
     /// counted.
     pub missed: u64,
-    /// Of an attached thread how often something that it did was not seen: at most so many cycles
-    /// are in neither count. 0 for others.
+    /// Of an attached thread how often something that it did was not seen: at most this
+    /// number of cycles is in neither count. 0 for others.
     #[serde(default)]
     pub unseen: u64,
-    /// A thread has no period, so that what it passed over without a cycle is in no count. False
+    /// A thread has no period, so that what it skipped without a cycle is in no count. False
     /// for what is not attached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cycles_alone: bool,
@@ -57,7 +57,7 @@ pub struct SeriesDeadline {
     pub share_met_high: Option<f64>,
     /// Misses in a row; null where single samples were not kept.
     pub longest_burst: Option<u64>,
-    /// The most misses in any so many periods in a row; empty likewise.
+    /// The most misses in any such number of periods in a row; empty likewise.
     pub windows: Vec<MissesInWindow>,
     /// The interval of the log with most late samples.
     pub worst_interval: Option<WorstInterval>,
@@ -67,7 +67,7 @@ pub struct SeriesDeadline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MissesInWindow {
-    /// So many periods in a row.
+    /// A number of periods in a row.
     pub periods: u64,
     /// The most misses in any of them.
     pub most_missed: u64,

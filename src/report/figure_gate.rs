@@ -52,13 +52,13 @@ pub struct FigureGate {
 pub enum FigureGateError {
     /// No comparison in it.
     #[error(
-        "\"{0}\" is no gate; write a figure, a comparison and a limit, as p99.9<=80us, missed=0 or \
-         pipe/64KiB>=900MB/s"
+        "\"{0}\" is not a gate; use a metric, a comparison and a limit, e.g. p99.9<=80us, missed=0 \
+         or pipe/64KiB>=900MB/s"
     )]
     Form(String),
     /// A limit that is not an amount.
     #[error(
-        "\"{gate}\": \"{limit}\" is no limit; write a number with its unit, as 80us, 900MB/s, \
+        "\"{gate}\": \"{limit}\" is not a limit; use a number with its unit, e.g. 80us, 900MB/s, \
          0.5%, 1000loops/ms, or a count as 0"
     )]
     Limit {
@@ -155,7 +155,7 @@ impl FigureGate {
                 format!("there are p50 to p99.999, max, missed, and {}", names.join(", "))
             }
         };
-        format!("\"{self}\": there is no figure \"{}\"; {there}", self.figure)
+        format!("\"{self}\": unknown metric \"{}\"; {there}", self.figure)
     }
 
     /// The limit in the unit of a figure; `None` if the limit is not an amount of that unit. Other
@@ -284,13 +284,13 @@ mod tests {
         assert_eq!(of("cpu0/lost<1 percent").2, FigureUnit::Percent);
         assert_eq!(of("xruns=0"), ("xruns".into(), 0.0, FigureUnit::Count));
         for (text, says) in [
-            ("fork", "write a figure, a comparison"),
-            (">=3us", "write a figure, a comparison"),
-            ("fork<=", "write a figure, a comparison"),
+            ("fork", "use a metric, a comparison"),
+            (">=3us", "use a metric, a comparison"),
+            ("fork<=", "use a metric, a comparison"),
             ("fork<=80", "xruns"),
-            ("fork<=80parsec", "no limit; write a number with its unit"),
-            ("fork<=NaN%", "no limit"),
-            ("fork<=-1%", "no limit"),
+            ("fork<=80parsec", "is not a limit; use a number with its unit"),
+            ("fork<=NaN%", "is not a limit"),
+            ("fork<=-1%", "is not a limit"),
             ("fork=3us", "only a count is exactly that"),
         ] {
             // Without a unit it is a count, which is refused unless the metric is a count.
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn what_a_run_does_not_have_is_refused_with_what_it_has() {
         let of = |text: &str| gate(text).decide(&document()).unwrap_err();
-        assert!(of("pipe/1KiB>1MB/s").contains("there is no figure \"pipe/1KiB\"; there are"));
+        assert!(of("pipe/1KiB>1MB/s").contains("unknown metric \"pipe/1KiB\"; there are"));
         assert!(of("fork<1%").contains("fork is counted in us; give the limit in it"));
         let nothing = gate("forks<1us").refusal(&[], &["cpu0".into()]).unwrap();
         assert!(nothing.contains("there are p50, p90"), "{nothing}");

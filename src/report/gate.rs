@@ -37,11 +37,13 @@ pub struct Gate {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GateError {
     /// No comparison in it.
-    #[error("\"{0}\" is no gate; write a figure, <= or <, and a limit, as p99.9<=80us or missed=0")]
+    #[error(
+        "\"{0}\" is not a gate; use a metric, <= or <, and a limit, e.g. p99.9<=80us or missed=0"
+    )]
     Form(String),
     /// A figure that there is not.
     #[error(
-        "\"{gate}\": there is no figure \"{figure}\"; there are p50, p90, p99, p99.9, p99.99, \
+        "\"{gate}\": unknown metric \"{figure}\"; there are p50, p90, p99, p99.9, p99.99, \
          p99.999, max and missed"
     )]
     Figure {
@@ -146,7 +148,7 @@ impl Gate {
         }
         let own =
             self.series.as_ref().filter(|own| !series.iter().any(|name| is_called(own, name)))?;
-        Some(format!("\"{self}\": there is no series {own}; there are {}", series.join(", ")))
+        Some(format!("\"{self}\": unknown series {own}; there are {}", series.join(", ")))
     }
 
     /// The name of the percentile that it limits, as in `run.json`.
@@ -235,13 +237,13 @@ mod tests {
     #[test]
     fn what_is_no_gate_is_refused_by_what_is_wrong_with_it() {
         for (text, says) in [
-            ("p99", "write a figure, <= or <, and a limit"),
-            ("<=80us", "write a figure"),
-            ("p99<=", "write a figure"),
-            (":p99<=1us", "write a figure"),
-            ("p95<=80us", "no figure \"p95\"; there are p50, p90, p99"),
+            ("p99", "use a metric, <= or <, and a limit"),
+            ("<=80us", "use a metric"),
+            ("p99<=", "use a metric"),
+            (":p99<=1us", "use a metric"),
+            ("p95<=80us", "unknown metric \"p95\"; there are p50, p90, p99"),
             ("p99<=80", "80 has no unit; write 80us, 80ms or 80s"),
-            ("p99<=80parsec", "\"parsec\" is no unit of time"),
+            ("p99<=80parsec", "\"parsec\" is not a unit of time"),
             ("max=3us", "a latency is never exactly that"),
             ("missed=3", "missed periods are counted"),
             ("missed<=1%", "missed periods are counted"),

@@ -19,7 +19,7 @@ use crate::{
 
 /// Why no percentile of a single histogram is decided, however many samples it has.
 const UNORDERED: &str = "its samples are one histogram, without their order in time, so how far \
-                         they depend on each other is unknown, and there is no interval; max is \
+                         they depend on each other is unknown, and the interval is missing; max is \
                          decided without one";
 
 /// What is said of a gate.
@@ -70,7 +70,7 @@ impl Gate {
     fn of_percentile(&self, found: Option<&NamedInterval>) -> Decided {
         let ns = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string();
         let Some(found) = found else {
-            return (GateVerdict::Inconclusive, "there is no interval of it".into());
+            return (GateVerdict::Inconclusive, "it has no interval".into());
         };
         let few = || match found.effective_beyond {
             Some(beyond) => format!(
@@ -102,7 +102,7 @@ impl Gate {
     /// `row`: the attached thread, or all of one name, whose series it is.
     fn of_max(&self, series: &SeriesSummary, row: Option<&AttachedRow>, length_s: f64) -> Decided {
         let Some(max) = series.max else {
-            return (GateVerdict::Inconclusive, "there is no sample".into());
+            return (GateVerdict::Inconclusive, "no sample".into());
         };
         if !self.is_kept(u64::try_from(max).unwrap_or(0)) {
             return (GateVerdict::Fail, format!("the largest is {}", Nanos(max)));
@@ -139,7 +139,7 @@ impl Gate {
 
     fn of_missed(&self, series: &SeriesSummary, row: Option<&AttachedRow>) -> Decided {
         let Some(missed) = series.missed else {
-            return (GateVerdict::Inconclusive, "there is no schedule, so no missed period".into());
+            return (GateVerdict::Inconclusive, "no schedule, so no missed period".into());
         };
         let periods = series.count.saturating_add(missed);
         let by_then = if series.is_response() { " by the end of the work" } else { "" };
@@ -357,6 +357,6 @@ mod tests {
         let expected = [("cpu0", Pass), ("cpu1", Fail), ("cpu0", Pass)];
         assert_eq!(all, expected.map(|(name, verdict)| (name.to_owned(), verdict)));
         let error = of(&["cpu7:max<1ms"]).unwrap_err();
-        assert_eq!(error, "\"cpu7:max<1ms\": there is no series cpu7; there are cpu0, cpu1");
+        assert_eq!(error, "\"cpu7:max<1ms\": unknown series cpu7; there are cpu0, cpu1");
     }
 }

@@ -59,7 +59,7 @@ fn measured(document: &Document, why: Option<&str>) -> String {
             wakeups(ns, (worst, max), &missed)
         }
     };
-    let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
+    let mut text = format!("{name}% of {within}; the worst {worst}{why}.");
     match MissedInAll::of_work(document).filter(|work| work.missed > missed.missed) {
         Some(work) => text.push_str(&format!(" {}.", work.words_of_work(missed.missed))),
         None if missed.missed > 0 => text.push_str(&format!(" {}.", missed.words())),
@@ -82,12 +82,12 @@ fn without_percentiles(document: &Document, (worst, max): (&SeriesSummary, i64))
     format!("Of {samples} {} the worst was {max}, on {place}.", name.many())
 }
 
-/// What came within `ns`, and what the worst did.
+/// The share that was at most `ns` late, and the lateness of the worst.
 fn wakeups(ns: i64, (worst, max): (&SeriesSummary, i64), missed: &MissedInAll) -> (String, String) {
     let place = place(worst);
     let within = match missed.come_first() {
         true => format!("scheduled periods had their wake-up within {}", Nanos(ns)),
-        false => format!("wake-ups came within {}", Nanos(ns)),
+        false => format!("wake-ups were at most {} late", Nanos(ns)),
     };
     (within, format!("was {} late, on {place}", Nanos(max)))
 }
@@ -112,7 +112,7 @@ fn deadlines_missed(document: &Document) -> String {
     });
     let least = met.min_by(|a, b| a.1.total_cmp(&b.1));
     least.map_or_else(String::new, |(task, share)| {
-        format!(" {task} met {} % of its deadlines.", figures::number(share))
+        format!(" {task} met {}% of its deadlines.", figures::number(share))
     })
 }
 
@@ -158,7 +158,7 @@ fn most_lost(document: &Document) -> String {
     });
     let most = lost.max_by(|a, b| a.1.total_cmp(&b.1));
     most.map_or_else(String::new, |(series, share)| {
-        format!(" {} lost {} % of its time.", place(series), figures::number(share))
+        format!(" {} lost {}% of its time.", place(series), figures::number(share))
     })
 }
 
@@ -202,8 +202,9 @@ fn missed_elsewhere(document: &Document, missed: &MissedInAll) -> String {
     match of_threads.saturating_sub(missed.missed) {
         0 => String::new(),
         more => format!(
-            " {} missed by single threads, of which the table of threads says more.",
-            if more == 1 { "1 period was".into() } else { format!("{} periods were", count(more)) }
+            " Individual threads missed {} more {}; see the thread table.",
+            count(more),
+            if more == 1 { "period" } else { "periods" }
         ),
     }
 }
@@ -336,7 +337,7 @@ mod tests {
     fn a_round_trip_is_reported_whole_and_its_half_is_named_as_one() {
         assert_eq!(
             headline(&fixture::of("pingpong", &["rtt"])),
-            "99 % of round trips took at most 60.0 us (one way 30.0 us, as half of it); the worst \
+            "99% of round trips took at most 60.0 us (one way 30.0 us, as half of it); the worst \
              took 2.40 ms."
         );
     }
@@ -346,14 +347,14 @@ mod tests {
         let mut timer = fixture::of("timer", &["cpu0"]);
         let own = &mut timer.series[0];
         (own.count, own.missed, own.scheduled) = (5_000, Some(5), Some(scheduled(5_005)));
-        let few = "99 % of wake-ups came within 60.0 us; the worst was 2.40 ms late, on CPU 0. 5 \
-                   periods were missed.";
+        let few = "99% of wake-ups were at most 60.0 us late; the worst was 2.40 ms late, on CPU \
+                   0. 5 periods were missed.";
         assert_eq!(headline(&timer), few);
         let own = &mut timer.series[0];
         (own.count, own.missed, own.scheduled) = (1_000, Some(4_000), Some(scheduled(4_900)));
         assert_eq!(
             headline(&timer),
-            "99.9 % of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
+            "99.9% of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
              late, on CPU 0. 4 000 of 5 000 periods were missed."
         );
     }
@@ -398,8 +399,8 @@ mod tests {
         assert_eq!(headline(&without), "Nothing was measured.");
         assert_eq!(
             headline(&noise),
-            "99 % of gaps took at most 60.0 us; the worst took 2.40 ms, on CPU 1. CPU 1 lost 2.50 \
-             % of its time."
+            "99% of gaps took at most 60.0 us; the worst took 2.40 ms, on CPU 1. CPU 1 lost \
+             2.50% of its time."
         );
     }
 
@@ -422,8 +423,8 @@ mod tests {
         last.count = 3;
         last.uncertain = ["90", "99", "99.9"].map(String::from).to_vec();
         let said = headline(&document);
-        assert!(said.starts_with("99 % of wake-ups"), "{said}");
-        assert!(said.contains(" 5 periods were missed by single threads"), "{said}");
+        assert!(said.starts_with("99% of wake-ups"), "{said}");
+        assert!(said.contains(" Individual threads missed 5 more periods;"), "{said}");
     }
 
     #[test]
@@ -445,8 +446,8 @@ mod tests {
         document.series[0].max = Some(9_000_000);
         assert_eq!(
             headline(&document),
-            "99 % of frames were at most 60.0 us late; the worst was 9.00 ms late, of audio. video \
-             met 87.5 % of its deadlines."
+            "99% of frames were at most 60.0 us late; the worst was 9.00 ms late, of audio. video \
+             met 87.5% of its deadlines."
         );
     }
 
@@ -469,12 +470,12 @@ mod tests {
         }
         assert_eq!(
             headline(&stream),
-            "99 % of packets came within 60.0 us of their scheduled time; the worst was 2.40 ms \
+            "99% of packets came within 60.0 us of their scheduled time; the worst was 2.40 ms \
              late back. 2 of 1 000 there were lost."
         );
         let text = headline(&fixture::of("stream", &["rtt", "rtt/pacing"]));
         assert!(text.contains("packets were back within 60.0 us of their"), "{text}");
         let text = headline(&fixture::of("receive", &["receive"]));
-        assert!(text.starts_with("99 % of packets were read within 60.0 us of their"), "{text}");
+        assert!(text.starts_with("99% of packets were read within 60.0 us of their"), "{text}");
     }
 }

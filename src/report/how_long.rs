@@ -136,7 +136,7 @@ impl PercentileCost {
             Needed::Samples { samples, is_least } => {
                 let needed_s = length_s * samples / self.samples.max(1) as f64;
                 let (least, length) = (if is_least { "at least" } else { "about" }, span(needed_s));
-                let why = format!("{seen}: if that goes on, it takes {least} {length}");
+                let why = format!("{seen}: if that continues, it takes {least} {length}");
                 (Some(needed_s), is_least, why)
             }
             Needed::Never { share, is_certain } => {
@@ -222,6 +222,6 @@ mod tests {
         let run = run(&place.path().join("r"), |_| 0);
         let refused = |statement: &str| how_long(&run, &statement.parse().unwrap()).unwrap_err();
         assert!(refused("missed=0").contains("missed periods"));
-        assert!(refused("cpu7:p99<1ms").contains("there is no series cpu7"));
+        assert!(refused("cpu7:p99<1ms").contains("unknown series cpu7"));
     }
 }

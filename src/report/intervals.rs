@@ -26,7 +26,7 @@ pub struct RunIntervals {
     pub confidence: f64,
     /// The longest interval of the log, s: how late samples group within such a time is not seen.
     pub block_s: f64,
-    /// `per_period` where so many scheduled periods were missed that wake-ups alone flatter; else
+    /// `per_period` if scheduled periods were missed so often that wake-ups alone flatter; else
     /// `per_sample`.
     pub counted: LatencyView,
     /// In the order of the record; empty where the log is damaged.
@@ -65,8 +65,8 @@ pub struct NamedInterval {
     pub high_ns: Option<u64>,
     /// Samples of the series.
     pub samples: u64,
-    /// So many of independent samples beyond the percentile would say as much; null where how far
-    /// samples depend on each other cannot be estimated.
+    /// The number of independent samples beyond the percentile that would say as much; null if how
+    /// far samples depend on each other cannot be estimated.
     pub effective_beyond: Option<f64>,
     /// `sound` from 20 of these on, `few` from 10 on, `too_few` below.
     pub backing: &'static str,

@@ -43,7 +43,7 @@ pub struct MatrixView {
     pub failed: Vec<LabFailure>,
     /// Cells that an early end left undone.
     pub undone: usize,
-    /// How the kernels' configurations differ; absent where fewer than two are known.
+    /// How the kernels' configurations differ; absent if fewer than two are known.
     pub config: Option<ConfigTable>,
 }
 
@@ -65,7 +65,7 @@ pub struct ConfigTable {
 pub struct ConfigRow {
     /// Its name.
     pub option: String,
-    /// Its value in each kernel of [`ConfigTable::kernels`]; absent where it is not set.
+    /// Its value in each kernel of [`ConfigTable::kernels`]; absent if it is not set.
     pub values: Vec<Option<String>>,
 }
 

@@ -49,7 +49,7 @@ pub struct PageMatrix {
     pub kernels: Vec<Column>,
     /// The rows.
     pub loads: Vec<PageRow>,
-    /// How the kernels' configurations differ; absent where they are not known.
+    /// How the kernels' configurations differ; absent if they are not known.
     pub config: Option<ConfigTable>,
     /// Cells without a run.
     pub failed: Vec<LabFailure>,
@@ -58,7 +58,7 @@ pub struct PageMatrix {
     /// Each run by itself, in the order of time, with those that are to be measured yet; none of
     /// the lab.
     pub runs: Vec<PageCellRun>,
-    /// The parts of a plan; absent where it has none, and of all others.
+    /// The parts of a plan; absent if it has none, and of all others.
     pub suite: Option<Box<PageSuite>>,
 }
 
@@ -74,21 +74,21 @@ pub struct PageCellRun {
     pub repeat: u32,
     /// Whether it is measured.
     pub status: CellStatus,
-    /// Its page, from this one; absent where none was made.
+    /// Its page, from this one; absent if none was made.
     pub page: Option<String>,
-    /// Its directory, from that of the record; absent where it was not begun.
+    /// Its directory, from that of the record; absent if it was not begun.
     pub path: Option<String>,
-    /// Whether its numbers may be believed; absent where there are none.
+    /// Whether its numbers may be believed; absent if it has none.
     pub validity: Option<Validity>,
     /// Samples of whole latencies.
     pub samples: u64,
-    /// Periods that its series missed together; absent where there is no schedule.
+    /// Periods that its series missed together; absent if it has no schedule.
     pub missed: Option<u64>,
     /// The figures of the matrix in this run.
     pub figures: Vec<PageRunFigure>,
     /// What gates came to.
     pub gates: Vec<PageGate>,
-    /// Why there is no run, or why it cannot be read.
+    /// Why the run is missing, or why it cannot be read.
     pub error: Option<String>,
 }
 
@@ -102,7 +102,7 @@ pub struct PageRunFigure {
     pub value_ns: i64,
     /// The lower end of its 95 % interval; absent of the maximum, and where nothing tells.
     pub low_ns: Option<u64>,
-    /// The upper end; absent where there are too few samples beyond it.
+    /// The upper end; absent if there are too few samples beyond it.
     pub high_ns: Option<u64>,
     /// Whether there are fewer than 10 samples beyond it, as far as they are independent.
     pub uncertain: bool,
@@ -114,7 +114,7 @@ pub struct PageRunFigure {
 pub struct PageGate {
     /// As it was written.
     pub gate: String,
-    /// The series; absent where it is of all together.
+    /// The series; absent if it is of all together.
     pub series: Option<String>,
     /// `pass`, `fail` or `inconclusive`.
     pub verdict: String,
@@ -130,7 +130,7 @@ pub struct PageRow {
     pub name: String,
     /// What it is: `signals (processes=300)`.
     pub load: String,
-    /// One place a kernel; absent where nothing was measured.
+    /// One place a kernel; absent if nothing was measured.
     pub cells: Vec<Option<PageCell>>,
     /// What is judged, a sentence for each kernel but the first.
     pub verdicts: Vec<String>,

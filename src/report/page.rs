@@ -99,7 +99,7 @@ pub struct PageRun {
     pub record: Document,
     /// What its samples are called.
     pub samples: SampleWords,
-    /// Whether so many periods were missed that what the wake-ups say of themselves flatters: then
+    /// Whether too many periods were missed for the view per wake-up: then
     /// the view per scheduled period comes first. Of several runs it does not where a series of one
     /// of them missed periods and has no such view.
     pub scheduled_first: bool,
@@ -161,9 +161,9 @@ pub struct PageSeries {
     /// Counts per bin of `latency_edges_ns`: pairs of bin and count, empty bins left out.
     pub histogram: Vec<(u32, u64)>,
     /// The same per scheduled period; null where no period was missed, for then it is the same, and
-    /// where there is no schedule.
+    /// if it has no schedule.
     pub scheduled: Option<PageScheduled>,
-    /// Counts per time and latency bin of this series alone; absent where there are many series.
+    /// Counts per time and latency bin of this series alone; absent if there are many series.
     pub heat: Option<Heat>,
     /// Latencies over time.
     pub points: Points,

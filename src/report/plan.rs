@@ -92,7 +92,7 @@ fn line(name: &str, cells: &[(&PlanCell, &Option<Document>)]) -> Vec<String> {
     let figures: Vec<RunFigures> = documents.iter().map(|run| figures_of(run)).collect();
     let invalid = documents.iter().filter(|run| run.validity == Validity::Invalid).count();
     let weakened = documents.iter().filter(|run| run.validity == Validity::Weakened).count();
-    let doubts = [(invalid, "invalid"), (weakened, "weakened")];
+    let doubts = [(invalid, "invalid"), (weakened, "questionable")];
     let doubts = doubts.into_iter().filter(|(count, _)| *count > 0);
     let doubts: Vec<String> = doubts.map(|(count, what)| format!("{count} {what}")).collect();
     let mut row = vec![plain(name), format!("{} of {}", documents.len(), cells.len())];
@@ -119,7 +119,7 @@ fn range(at: usize, figures: &[RunFigures]) -> String {
 /// `complete, 8 of 8 cells measured`
 pub(super) fn ending(record: &PlanRecord) -> String {
     let how = match record.status {
-        PlanStatus::Running => "goes on, or was killed",
+        PlanStatus::Running => "running, or was killed",
         PlanStatus::Complete => "complete",
         PlanStatus::OverBudget => "the budget is used up",
         PlanStatus::Interrupted => "ended early",

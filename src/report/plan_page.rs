@@ -19,7 +19,7 @@ use crate::{
 /// How to read the figures.
 const MEANING: &str = "Each cell is a combination of the plan on this machine; of a run its \
                        largest series counts. A range goes from the smallest to the largest run, \
-                       and is no verdict: `tardy compare` gives one, from three runs a side on.";
+                       and not a verdict: `tardy compare` gives one, from three runs a side on.";
 
 /// What the page of a plan shows, or of several beside each other: each after the first judged
 /// against it, row by row.

@@ -24,7 +24,7 @@ pub const IN_TURN: &str = "The plans were measured one after the other: what cha
 /// How verdicts on rows and figures are to be read.
 pub const BY_THEMSELVES: &str = "Latencies of each row are judged by themselves, as by `tardy \
                                  compare`, from three repeats a plan on: at 5 % of rows alike, a \
-                                 difference is wrongly seen. Figures that are no latencies are \
+                                 difference is wrongly seen. Metrics other than latencies are \
                                  judged at 5 % for all of them together.";
 
 /// One combination of a plan, compared with the same one of the first plan.

@@ -41,9 +41,7 @@ static PUBLISHED: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PublishedError {
     /// No table of this name.
-    #[error(
-        "{0:?}: there is no such table; there are {1}, and `--published list` says what they are"
-    )]
+    #[error("{0:?}: no such table; there are {1}, and `--published list` says what they are")]
     Unknown(String, String),
     /// Of another kind of latency.
     #[error(
@@ -273,7 +271,7 @@ pub fn text(beside: &BesidePublished, width: Option<usize>) -> String {
         beside.latency
     );
     if beside.validity != Validity::Valid {
-        let validity = beside.validity.as_str();
+        let validity = beside.validity.displayed();
         out.push_str(&format!("This run is {validity}: `tardy show` says why.\n"));
     }
     out.push('\n');

@@ -101,7 +101,7 @@ fn answers(plan: &MeasuredPlan) -> Vec<String> {
     let with =
         |validity| measured.iter().filter(|(_, run)| run.document.validity == validity).count();
     let mut said = vec![format!(
-        "{} of {} measured: {} valid, {} weakened, {} invalid.",
+        "{} of {} measured: {} valid, {} questionable, {} invalid.",
         measured.len(),
         many(cells.len() as u64, "run"),
         with(Validity::Valid),
@@ -191,6 +191,6 @@ mod tests {
         let parts: Vec<&str> = suite.parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(parts, ["first", "second"]);
         let answers = &suite.plans[0].answers;
-        assert_eq!(*answers, ["0 of 2 runs measured: 0 valid, 0 weakened, 0 invalid."]);
+        assert_eq!(*answers, ["0 of 2 runs measured: 0 valid, 0 questionable, 0 invalid."]);
     }
 }

@@ -27,7 +27,7 @@ pub struct PagePlan {
     pub machine: String,
     /// What it comes to, a sentence each, from what was recorded.
     pub answers: Vec<String>,
-    /// What `tardy check` found before, but for what is fine; absent where it was not looked for.
+    /// What `tardy check` found before, but for what is fine; absent if it was not checked.
     pub findings: Option<Vec<PageFinding>>,
 }
 
@@ -39,7 +39,7 @@ pub struct PlanPart {
     pub name: String,
     /// Its rows of the matrix, by name.
     pub rows: Vec<String>,
-    /// Figures that are no latencies; none where its probe has none.
+    /// Figures other than latencies; empty if its probe has no such figures.
     pub figures: Vec<PartFigure>,
 }
 
@@ -103,7 +103,7 @@ pub struct FigureChange {
     /// Whether it is better, worse or the same within 5 %: all figures of the page share an error
     /// probability of 5 %.
     pub verdict: AbVerdict,
-    /// So many repeats a plan would decide it, if they scatter as these do; null where it is
+    /// The number of repeats a plan that would decide it if the spread holds; null if it is
     /// decided, and where no number would.
     pub needed: Option<u32>,
 }

@@ -38,8 +38,8 @@ impl Table {
         width_of(widths.iter().copied())
     }
 
-    /// The lines, where columns of `least` go until the rest is no wider than `width`: the first of
-    /// them first, by their headings. And the headings of those that went.
+    /// The lines, where columns of `least` go until the rest is at most as wide as `width`: the
+    /// first of them first, by their headings. And the headings of those that went.
     #[must_use]
     pub fn fitted(&self, width: Option<usize>, least: &[&str]) -> (Vec<String>, Vec<String>) {
         let widths = self.widths();

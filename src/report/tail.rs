@@ -50,9 +50,9 @@ pub struct SeriesTail {
     pub rarer_than_s: f64,
     /// What the model is made of: `samples`, or `interval_maxima` where these were not kept.
     pub pieces: String,
-    /// The model; null where there is none.
+    /// The model; null if it has none.
     pub model: Option<TailModel>,
-    /// Why there is none; null where there is one.
+    /// Why it is missing; null if it has one.
     pub refusal: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct TailModel {
     pub levels: Vec<TailLevel>,
 }
 
-/// A level that is exceeded once in a time, on average, if this mix of load goes on.
+/// A level that is exceeded once in a time, on average, if this mix of load continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TailLevel {
@@ -86,7 +86,7 @@ pub struct TailLevel {
     pub level_ns: u64,
     /// The lower end of its 95 % interval, ns.
     pub low_ns: u64,
-    /// The upper end, ns; null where there is none.
+    /// The upper end, ns; null if it has none.
     pub high_ns: Option<u64>,
     /// Whether the time is more than ten times the observed one: an extrapolation of the model.
     pub is_extrapolation: bool,

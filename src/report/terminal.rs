@@ -91,7 +91,7 @@ pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<us
     push_interrupts(&mut out, document, asked.interrupts, width);
     out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     if has_figures(document) {
-        let (verdict, good) = (document.validity.as_str(), colour(document.validity));
+        let (verdict, good) = (document.validity.displayed(), colour(document.validity));
         let headline = headline(document);
         out.push_str(&format!("\n{good}{verdict}{good:#}: {BOLD}{headline}{BOLD:#}\n"));
     }
@@ -123,7 +123,7 @@ fn harmless(document: &Document) -> Document {
 }
 
 fn first_line(document: &Document) -> String {
-    let (name, verdict) = (&document.name, document.validity.as_str());
+    let (name, verdict) = (&document.name, document.validity.displayed());
     let good = colour(document.validity);
     let status = words::status(document.status);
     let status = if status.is_empty() { String::new() } else { format!(", {status}") };
@@ -197,7 +197,7 @@ pub fn push_caveat(out: &mut String, caveat: &Caveat) {
     });
     let [code, text, remedy] = [&caveat.code, &caveat.text, &caveat.remedy].map(|text| plain(text));
     let effect = caveat.effect;
-    out.push_str(&format!("{colour}{} {code}:{colour:#} {text}\n", effect.as_str()));
+    out.push_str(&format!("{colour}{} {code}:{colour:#} {text}\n", effect.displayed()));
     out.push_str(&format!("  {DIM}{remedy}{DIM:#}\n"));
 }
 

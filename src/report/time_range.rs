@@ -16,7 +16,7 @@ impl FromStr for TimeRange {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted =
-            || format!("\"{text}\" is no range; write FROM..TO, as in 5s..10s, ..10s or 5s..");
+            || format!("\"{text}\" is not a range; write FROM..TO, as in 5s..10s, ..10s or 5s..");
         let (from, to) = ends(text)?.ok_or_else(wanted)?;
         let is_ascending = from.unwrap_or(Nanos(0)) < to.unwrap_or(Nanos(i64::MAX));
         if is_ascending { Ok(Self { from, to }) } else { Err(wanted()) }
@@ -94,7 +94,7 @@ mod tests {
     fn what_is_no_range_is_refused_with_an_example() {
         for text in ["", "..", "5s", "10s..5s", "5s..5s", "0s..0s", "5..6s", "5s..6s..7s"] {
             let error = text.parse::<TimeRange>().unwrap_err();
-            assert!(error.contains("5s") || error.contains("has no unit"), "{text}: {error}");
+            assert!(error.contains("5s") || error.contains("unit"), "{text}: {error}");
         }
     }
 }

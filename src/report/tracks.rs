@@ -57,7 +57,7 @@ struct LastTwo {
 }
 
 impl LastTwo {
-    /// Of intervals that end at these times; nothing where the last one is no rest.
+    /// Of intervals that end at these times; nothing if the last one is complete.
     fn of(t_s: &[f64]) -> Option<Self> {
         let (from, middle, end) = match *t_s {
             [.., from, middle, end] => (from, middle, end),

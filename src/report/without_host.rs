@@ -115,7 +115,7 @@ fn still_in(own: &WithoutHost) -> String {
         Nanos(own.judged_over_ns)
     )];
     for (n, one, some) in [
-        (own.passed_over, "late sample that was passed over", "late samples that were passed over"),
+        (own.passed_over, "late sample that was skipped", "late samples that were skipped"),
         (
             own.not_moved,
             "sample with stolen time that is not found again in the log",

@@ -61,7 +61,7 @@ pub struct AbRecord {
     pub a: AbSideRecord,
     /// B: what is judged.
     pub b: AbSideRecord,
-    /// The command that puts back what the prepare commands changed; null for none.
+    /// The command that restores what the prepare commands changed; null if it has none.
     pub undo: Option<String>,
     /// The time that all of it may take, ns.
     pub budget_ns: u64,
@@ -75,7 +75,7 @@ pub struct AbRecord {
     pub commands: Vec<AbCommand>,
     /// Caveats of the blocks, each once, worst first.
     pub caveats: Vec<AbCaveat>,
-    /// Why it ended, where it could not go on; null elsewhere.
+    /// Why it ended, if it could not continue; null elsewhere.
     pub error: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub struct AbRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AbStatus {
-    /// It goes on, or was killed.
+    /// It is running, or was killed.
     Running,
     /// It was decided, or its budget was used up.
     Complete,
@@ -141,7 +141,7 @@ pub struct AbSideRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AbLook {
-    /// After so many pairs.
+    /// After this number of pairs.
     pub pairs: u32,
     /// What was said then; null for a look that did not come.
     pub verdict: Option<AbVerdict>,

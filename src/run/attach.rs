@@ -10,7 +10,7 @@ use crate::units::{many, times};
 pub struct AttachRecord {
     /// Threads that were measured, in all.
     pub threads: u64,
-    /// Of them those without a series of their own, as they lived for less than a second, or others
+    /// Of them those without a separate series, as they lived for less than a second, or others
     /// woke up more often: their wake-ups are in the series of their name.
     pub pooled_only: u64,
     /// Threads for which there was no room; nothing is known of them.
@@ -24,12 +24,12 @@ pub struct AttachRecord {
     /// until then, which was 1 s or more, and a tenth of the measured time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_slept: Vec<String>,
-    /// When the last of the threads had ended, ns from the start of the run; absent where the run
+    /// When the last of the threads had ended, ns from the start of the run; absent if the run
     /// ended first.
     pub ended_ns: Option<i64>,
-    /// The command that was started; absent where none was.
+    /// The command that was started; absent if none was.
     pub command: Option<AttachedCommand>,
-    /// The threads of each name, and after them each thread that has a series of its own.
+    /// The threads of each name, and after them each thread that has a separate series.
     pub rows: Vec<AttachedRow>,
 }
 
@@ -41,7 +41,7 @@ pub struct AttachedCommand {
     pub argv: Vec<String>,
     /// How it ended: `exit 3`, `signal 9`; of one that could not be started, why.
     pub ended: Option<String>,
-    /// Its exit code; absent where a signal ended it.
+    /// Its exit code; absent if a signal ended it.
     pub exit_code: Option<i32>,
     /// Whether tardy ended it, as the run was over.
     pub ended_by_tardy: bool,
@@ -52,7 +52,7 @@ pub struct AttachedCommand {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttachedLatency {
-    /// From the hard expiry of its own timer to the CPU.
+    /// From the hard expiry of its timer to the CPU.
     Lateness,
     /// From each wake-up to the CPU.
     Dispatch,
@@ -124,7 +124,7 @@ pub struct AttachedRow {
     pub threads: Option<u64>,
     /// How the thread was scheduled in the measured time: `fifo 50`, `other`; where it was seen to
     /// change one after the other, `other, then fifo 50`; of all of one name where they have the
-    /// same. Absent where that could not be read.
+    /// same. Absent if that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// What the series has; absent while that is not known, as nothing woke the thread.
@@ -139,7 +139,7 @@ pub struct AttachedRow {
     pub by_ipi: u64,
     /// By other tasks.
     pub by_task: u64,
-    /// By timers of its own, whose expiry is known.
+    /// By the thread's timers, whose expiry is known.
     pub by_own_timer: u64,
     /// Of those: from sleeps for a time within the cycle of its period. They are part of it, and in
     /// no lateness.
@@ -149,14 +149,14 @@ pub struct AttachedRow {
     pub in_slack: u64,
     /// Mean of hard less soft expiry of its timers, ns; absent without any.
     pub slack_ns: Option<i64>,
-    /// From one programmed expiry to the next, ns; absent where they follow no period.
+    /// From one programmed expiry to the next, ns; absent if they follow no period.
     pub period_ns: Option<i64>,
-    /// Periods that are known to have had no expiry that woke the thread; absent where there is no
+    /// Periods that are known to have had no expiry that woke the thread; absent if it has no
     /// period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<u64>,
     /// Periods of which it is not known whether they had an expiry, as something that the thread
-    /// did was not seen: neither met nor missed. Absent where there is no period.
+    /// did was not seen: neither met nor missed. Absent if it has no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure_periods: Option<u64>,
     /// It had another period before: what it missed is counted by the period of the time, and
@@ -167,8 +167,8 @@ pub struct AttachedRow {
     pub preempted: u64,
     /// How often something that it did was not seen: a wake-up, or that it had the CPU or left it.
     pub unmatched: u64,
-    /// From the hard expiry to the CPU, of the wake-ups by timers of its own but those within a
-    /// cycle; absent without any.
+    /// From the hard expiry to the CPU, of the wake-ups by the thread's timers except those within
+    /// a cycle; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<AttachedTimes>,
     /// From each wake-up to the CPU; absent in records of earlier versions.
@@ -180,11 +180,11 @@ pub struct AttachedRow {
     pub ready: AttachedTimes,
     /// Asleep, up to each wake-up.
     pub blocked: AttachedTimes,
-    /// From the hard expiry of its own timer to the last time that it went to sleep before the next
-    /// one; absent where that was not measured, and where the latency is no lateness.
+    /// From the hard expiry of its timer to the last time that it went to sleep before the next
+    /// one; absent if that was not measured, and if the latency is not a lateness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<AttachedTimes>,
-    /// The cycles that took longer than the deadline; absent where there is none.
+    /// The cycles that took longer than the deadline; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<AttachedOver>,
     /// What the thread is given of `SCHED_DEADLINE`; absent for threads of another policy.
@@ -220,7 +220,7 @@ pub struct AttachedOver {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AttachedWaits {
-    /// A futex: any mutex, condition variable or semaphore of the C library; absent where the
+    /// A futex: any mutex, condition variable or semaphore of the C library; absent if the
     /// kernel or the processor does not tell, and it is in `other_ns`.
     pub futex_ns: Option<u64>,
     /// A mutex with priority inheritance; absent likewise.

@@ -98,7 +98,7 @@ mod tests {
         let of = |uid, mode| Author { uid, mode }.distrust_of(1_000);
         for mode in [0o600, 0o644, 0o755, 0o700, 0o444] {
             assert_eq!(of(1_000, mode), None, "{mode:o}");
-            // Root's word is root's: who is asked to run it is the caller.
+            // Root's word is root's: the caller is asked to run it.
             assert_eq!(of(0, mode), Some(Distrust::OtherOwner(0)), "{mode:o}");
         }
         for mode in [0o664, 0o646, 0o666, 0o777, 0o1777, 0o620, 0o602] {

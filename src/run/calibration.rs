@@ -61,7 +61,7 @@ impl Calibration {
         Some(Self { facts, found, probe: probe.name, known })
     }
 
-    /// What it says of a run of this probe on the machine with these facts, where so much is
+    /// What it says of a run of this probe on the machine with these facts, if as much is
     /// traced by the same tracer: nothing where any of these is another, the kernel included.
     #[must_use]
     pub fn known_to(

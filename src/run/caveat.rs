@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// May the numbers be believed? Follows from the worst caveat.
+/// The validity of a run, set by its most severe caveat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +25,15 @@ impl Validity {
             Self::Valid => "valid",
             Self::Weakened => "weakened",
             Self::Invalid => "invalid",
+        }
+    }
+
+    /// The word for people.
+    #[must_use]
+    pub const fn displayed(self) -> &'static str {
+        match self {
+            Self::Weakened => "questionable",
+            other => other.as_str(),
         }
     }
 }
@@ -52,13 +61,23 @@ impl Effect {
             Self::Invalidates => "invalidates",
         }
     }
+
+    /// The word for people.
+    #[must_use]
+    pub const fn displayed(self) -> &'static str {
+        match self {
+            Self::Informs => "info",
+            Self::Weakens => "warning",
+            Self::Invalidates => "error",
+        }
+    }
 }
 
 /// A caveat of a run, as `run.json` keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Caveat {
-    /// Stable name, explained in `docs/reference/measuring.md`.
+    /// Stable name, explained in `docs/reference/caveats.md`.
     pub code: String,
     /// What it does to the verdict.
     pub effect: Effect,

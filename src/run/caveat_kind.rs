@@ -38,7 +38,7 @@ pub use threads::{
 pub use trace::TraceCaveat;
 pub use values::{CpuCount, EndCount, OsError, SeriesCount};
 
-/// Every caveat that a run can have. One variant per code; `docs/reference/measuring.md` explains
+/// Every caveat that a run can have. One variant per code; `docs/reference/caveats.md` explains
 /// each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]

@@ -67,9 +67,9 @@ pub struct ComparedFigureRow {
     pub b: f64,
     /// B / A.
     pub ratio: f64,
-    /// Lower end of the ratio's interval; null where there is none.
+    /// Lower end of the ratio's interval; null if it has none.
     pub low: Option<f64>,
-    /// Upper end of the ratio's interval; null where there is none.
+    /// Upper end of the ratio's interval; null if it has none.
     pub high: Option<f64>,
     /// Differences below this share are called the same, 0.05 for 5 %: what was asked for, or the
     /// floor where that is higher.
@@ -77,7 +77,7 @@ pub struct ComparedFigureRow {
     /// The share by which equal sides would differ, in 5 % of such comparisons by more; null where
     /// nothing tells.
     pub floor: Option<f64>,
-    /// Pairs that it rests on; 0 where one run is held against one other.
+    /// Pairs that it uses; 0 if one run is compared with one other.
     pub pairs: u32,
     /// Pairs that it would take to decide, if mean and spread stay as they are; null where it is
     /// decided, where it would take more than 100,000, and where nothing tells.

@@ -1,5 +1,5 @@
-//! What went on beside the measurement, in figures: the machine's averages, and the conditions that
-//! the caveats are drawn from. Reading them is the session's work.
+//! System activity beside the measurement, in figures: the machine's averages, and the conditions
+//! that the caveats are drawn from. Reading them is the session's work.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ pub struct ConditionsRecord {
     /// How often policy, priority and CPUs of the measured threads were asked for.
     pub looks: u64,
     /// How long interrupts (`interrupts.csv`, `nmis`) and the averages of the machine were counted,
-    /// ns: from the end of the warm-up to the end of the last loop. Absent where the warm-up was
+    /// ns: from the end of the warm-up to the end of the last loop. Absent if the warm-up was
     /// not over, and in older runs, which counted interrupts from before the warm-up.
     pub counted_ns: Option<u64>,
     /// One entry a series: what its thread used between its first and its last turn.
@@ -66,11 +66,11 @@ pub struct ConditionsRecord {
     pub clock_sources: Vec<String>,
     /// Time suspended meanwhile, ns.
     pub suspended_ns: i64,
-    /// Bytes of locked memory at the end; absent where unknown.
+    /// Bytes of locked memory at the end; absent if unknown.
     pub locked_bytes: Option<u64>,
-    /// System management interrupts; absent where nothing counts them.
+    /// System management interrupts; absent if nothing counts them.
     pub smis: Option<u64>,
-    /// Whether the kernel stopped real-time tasks for the sake of others; absent where unknown:
+    /// Whether the kernel stopped real-time tasks in favor of others; absent if unknown:
     /// where the log cannot be read or has lost its beginning, had it before, or where this kernel
     /// never logs it. Older runs have false there.
     pub rt_throttled: Option<bool>,
@@ -82,7 +82,7 @@ pub struct ConditionsRecord {
 pub struct ThreadUse {
     /// Its series.
     pub series: String,
-    /// Times it went to sleep of its own accord.
+    /// Times it went to sleep voluntarily.
     pub voluntary_switches: u64,
     /// Times it was made to leave the CPU.
     pub involuntary_switches: u64,
@@ -90,7 +90,7 @@ pub struct ThreadUse {
     pub minor_faults: u64,
     /// Page faults served from a disk.
     pub major_faults: u64,
-    /// Times it was moved to another CPU; absent where the kernel does not tell.
+    /// Times it was moved to another CPU; absent if the kernel does not tell.
     pub migrations: Option<u64>,
     /// CPU time, ns.
     pub cpu_ns: u64,
@@ -104,12 +104,12 @@ pub struct CpuRecord {
     pub cpu: u32,
     /// Its frequency governor; absent without one.
     pub governor: Option<String>,
-    /// Its frequency before and after; absent where it cannot be read.
+    /// Its frequency before and after; absent if it cannot be read.
     pub frequency_khz: Option<(u64, u64)>,
-    /// Times its frequency was changed; absent where nobody counts.
+    /// Times its frequency was changed; absent if nobody counts.
     pub frequency_changes: Option<u64>,
-    /// Times it was slowed down because of heat; absent where nobody counts.
+    /// Times it was slowed down because of heat; absent if nobody counts.
     pub throttles: Option<u64>,
-    /// Non-maskable interrupts; absent where nobody counts.
+    /// Non-maskable interrupts; absent if nobody counts.
     pub nmis: Option<u64>,
 }

@@ -76,7 +76,7 @@ pub struct Document {
     /// Under which conditions; absent until the end.
     #[serde(default)]
     pub conditions: Option<ConditionsRecord>,
-    /// The result of messages; absent where none are exchanged, and until the end.
+    /// The result of messages; absent if none are exchanged, and until the end.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
     /// The threads that were looked at; absent with other probes, and until the end.
@@ -84,7 +84,7 @@ pub struct Document {
     pub attached: Option<AttachRecord>,
     /// One entry a series, in the order of CPUs; none where a probe measures no latencies.
     pub series: Vec<SeriesSummary>,
-    /// Results that are no latencies, in the order in which they are measured; none where a probe
+    /// Results other than latencies, in the order in which they are measured; none if a probe
     /// has only latencies.
     #[serde(default)]
     pub figures: Vec<FigureRecord>,
@@ -186,10 +186,10 @@ impl Status {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunParameters {
-    /// The length that was asked for, ns; absent where samples are counted instead, and where the
-    /// run was to go on until it was ended (`--duration inf`): then `samples` is absent too.
+    /// The length that was asked for, ns; absent if samples are counted instead, and if the
+    /// run was to continue until it was ended (`--duration inf`): then `samples` is absent too.
     pub duration_ns: Option<i64>,
-    /// The samples per series that were asked for; absent where a time was, or no end.
+    /// The samples per series that were asked for; absent if a time was, or no end.
     pub samples: Option<u64>,
     /// Time before the start that is not recorded, ns.
     pub warmup_ns: i64,
@@ -200,7 +200,7 @@ pub struct RunParameters {
     pub deadline_ns: Option<i64>,
     /// Whether every single sample is kept.
     pub raw: bool,
-    /// How many of the worst wake-ups are kept whole; absent where none are looked into.
+    /// How many of the worst wake-ups are kept whole; absent if none are looked into.
     pub peaks: Option<u64>,
     /// All later than this are kept instead, ns; absent for none.
     pub peak_over_ns: Option<i64>,

@@ -22,7 +22,7 @@ pub struct Facts {
     pub preemption: Preemption,
     /// Model name of the first CPU.
     pub cpu_model: Option<String>,
-    /// The microcode of the first CPU, as the kernel reports it; absent where it does not, and in
+    /// The microcode of the first CPU, as the kernel reports it; absent if it does not, and in
     /// runs of older versions.
     #[serde(default)]
     pub microcode: Option<String>,
@@ -44,7 +44,7 @@ pub struct Facts {
     pub memory_bytes: Option<u64>,
     /// Load averages over 1, 5 and 15 minutes when the run began.
     pub load_average: Option<[f64; 3]>,
-    /// Share of time real-time tasks may take, in percent; absent where unlimited or unknown.
+    /// Share of time real-time tasks may take, in percent; absent if unlimited or unknown.
     pub rt_throttling_percent: Option<f64>,
     /// The kernel's id of this boot.
     pub boot_id: Option<String>,
@@ -70,7 +70,7 @@ pub struct LabFacts {
     pub shift: Option<u8>,
     /// Which start phase.
     pub seed: u32,
-    /// How long the guest waited before it measured, ns; absent where start phases lay on a fixed
+    /// How long the guest waited before it measured, ns; absent if start phases lay on a fixed
     /// lattice, as before tardy drew them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
@@ -86,7 +86,7 @@ pub struct LabFacts {
     pub kernel_hash: String,
     /// SHA-256 of the guest's first file system.
     pub initramfs_hash: String,
-    /// SHA-256 over the latencies of all samples, in their order; absent where none were kept.
+    /// SHA-256 over the latencies of all samples, in their order; absent if none were kept.
     pub sample_hash: Option<String>,
     /// The name of the load in the plan.
     pub load: String,

@@ -64,7 +64,7 @@ pub struct FigureRecord {
     /// Mean of the values.
     pub mean: Option<f64>,
     /// Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least
-    /// where none of them is negative; absent with fewer than two.
+    /// if none of them is negative; absent with fewer than two.
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
@@ -85,7 +85,7 @@ impl FigureRecord {
 pub struct FigureGap {
     /// The figure.
     pub name: String,
-    /// What was in the way; absent where the run ended before its turn.
+    /// What was in the way; absent if the run ended before its turn.
     pub why: Option<String>,
 }
 

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Why nothing is removed from gaps.
-const GAPS: &str = "its samples are the gaps themselves, and one that the hypervisor made is no \
+const GAPS: &str = "its samples are the interruptions, and one that the hypervisor made is not a \
                     gap without it; the figure `stolen` of a series says what the steal clock \
                     counted";
 
@@ -59,7 +59,7 @@ pub enum WithoutHostError {
     /// Nothing counts stolen time there.
     #[error(
         "--without host: nothing counted what the hypervisor took from {run}, so that nothing is \
-         known to be removed: on a real machine there is no hypervisor; a virtual one must be \
+         known to be removed: on a real machine no hypervisor exists; a virtual one must be \
          KVM's, with steal time (QEMU: -cpu ...,+kvm-steal-time), on x86-64"
     )]
     NotCounted {

@@ -32,8 +32,8 @@ pub struct InteractiveTask {
     pub name: String,
     /// From the start of one frame to that of the next, ns; absent for a task that never sleeps.
     pub period_ns: Option<i64>,
-    /// So long the work of a frame takes alone, ns; absent where it rises from frame to frame from
-    /// nothing to the whole period.
+    /// The time that the work of a frame takes alone, ns; absent if it rises from frame to frame
+    /// from nothing to the whole period.
     pub work_ns: Option<i64>,
 }
 

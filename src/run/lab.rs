@@ -34,10 +34,10 @@ pub struct LabRecord {
     pub kernels: Vec<LabKernel>,
     /// Names of the loads, in the order of the plan.
     pub loads: Vec<String>,
-    /// Draws start phases and padding; absent where they lay on a fixed lattice.
+    /// Draws start phases and padding; absent if they lay on a fixed lattice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What the order of the cells was drawn by; absent where it is that of the plan.
+    /// What the order of the cells was drawn by; absent if it is that of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_seed: Option<u64>,
     /// Cells without a run, and why.
@@ -52,7 +52,7 @@ pub struct LabRecord {
 pub struct LabKernel {
     /// As it was asked for.
     pub name: String,
-    /// A copy of its configuration, from the directory of `lab.json`; absent where it has none.
+    /// A copy of its configuration, from the directory of `lab.json`; absent if it has none.
     pub config: Option<PathBuf>,
 }
 

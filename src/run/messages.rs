@@ -18,7 +18,7 @@ pub struct MessageRecord {
     pub ends: Vec<EndRecord>,
     /// One entry a series of whole messages, in their order.
     pub flows: Vec<FlowRecord>,
-    /// How the far end's clock compares with this machine's; absent where both are one.
+    /// How the far end's clock compares with this machine's; absent if both are one.
     pub clock: Option<ClockRecord>,
 }
 
@@ -29,7 +29,7 @@ pub struct EndRecord {
     /// `near`, `far`, `far2`.
     pub name: String,
     /// `thread`, `process`, `machine` (an echo on another one, or in another namespace) or
-    /// `foreign` (a program that is no tardy).
+    /// `foreign` (another program).
     pub place: String,
     /// Its address, where it has one.
     pub address: Option<String>,
@@ -37,9 +37,9 @@ pub struct EndRecord {
     pub cpu: Option<u32>,
     /// `fifo 90`, where this tardy arranged that.
     pub policy: Option<String>,
-    /// How it waits for messages: `sleep`, `spin`, ...; absent where it cannot be chosen.
+    /// How it waits for messages: `sleep`, `spin`, ...; absent if it cannot be chosen.
     pub wait: Option<String>,
-    /// Bytes that its socket holds unread; absent where it has no socket of its own.
+    /// Bytes that its socket holds unread; absent if it has no socket.
     pub receive_buffer_bytes: Option<u64>,
     /// Bytes that its socket holds unsent.
     pub send_buffer_bytes: Option<u64>,
@@ -59,7 +59,7 @@ pub struct FlowRecord {
     pub received: u64,
     /// Of those sent, how many never came.
     pub lost: u64,
-    /// Arrived later than `late_over_ns` after their time; absent where nobody asked.
+    /// Arrived later than `late_over_ns` after their time; absent if it was not requested.
     pub late: Option<u64>,
     /// What counts as late, ns.
     pub late_over_ns: Option<i64>,
@@ -69,7 +69,7 @@ pub struct FlowRecord {
     pub reordered: u64,
     /// Arrived, but were no messages of this run: of strangers, or damaged.
     pub foreign: u64,
-    /// Messages per second that were asked for; absent where each waits for the one before.
+    /// Messages per second that were asked for; absent if each waits for the one before.
     pub wanted_per_s: Option<f64>,
     /// Messages per second that were sent.
     pub achieved_per_s: Option<f64>,
@@ -82,8 +82,8 @@ pub struct FlowRecord {
 pub struct ClockRecord {
     /// The clock of the far end minus that of the near end, at the middle of the run, ns.
     pub offset_ns: i64,
-    /// The true offset lies within so much of it, ns: half the shortest round trip, and what the
-    /// clocks drifted.
+    /// The true offset lies within this distance of it, ns: half the shortest round trip, and what
+    /// the clocks drifted.
     pub uncertainty_ns: i64,
     /// By how much the offset grows, parts per billion.
     pub drift_ppb: f64,

@@ -174,7 +174,7 @@ pub struct WayOf {
     pub way: String,
     /// How long it took, ns.
     pub ns: i64,
-    /// Absent where the receiver had not gone to sleep: nothing shows when the message came; and of
+    /// Absent if the receiver had not gone to sleep: nothing shows when the message came; and of
     /// `pacing`.
     pub stages: Option<MessageStages>,
 }
@@ -255,7 +255,7 @@ pub struct Moment {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
     /// The programmed expiry, or when the message was or should have been sent, `CLOCK_MONOTONIC`
-    /// ns; the wake-up was at `at_ns + latency_ns`. Absent where the file of another program does
+    /// ns; the wake-up was at `at_ns + latency_ns`. Absent if the file of another program does
     /// not say when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ns: Option<i64>,
@@ -268,7 +268,7 @@ pub struct Peak {
     pub cpu: u32,
     /// How late, ns.
     pub latency_ns: i64,
-    /// Absent where the kernel's record of this wake-up did not match, of a message, and of the
+    /// Absent if the kernel's record of this wake-up did not match, of a message, and of the
     /// work of an attached thread.
     pub stages: Option<StagesOf>,
     /// The ways of a message, by time; of nothing else.
@@ -342,7 +342,7 @@ pub struct Blame {
     /// By latency, lowest first; only those with a wake-up.
     pub buckets: Vec<LatencyBucket>,
     /// As `buckets`, of late responses: of work, from an expiry of a thread's timer to the end of
-    /// what it did for it. They are no wake-ups, and in no other number here.
+    /// what it did for it. They are not wake-ups, and in no other number here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<LatencyBucket>,
     /// Late responses that are not in them, for the reasons of `passed_over`.

@@ -85,7 +85,7 @@ pub struct Brief {
 pub struct Damage {
     /// The file's name in the run directory.
     pub file: String,
-    /// The line, counted from 1; absent where it is about the whole file.
+    /// The line, counted from 1; absent if it is about the whole file.
     pub line: Option<u64>,
     /// What is wrong.
     pub what: String,

@@ -57,9 +57,9 @@ pub struct PlanRecord {
     pub spent_ns: u64,
     /// How often it was begun or resumed.
     pub sittings: u32,
-    /// The command that puts back what the prepare commands changed; null for none.
+    /// The command that restores what the prepare commands changed; null if it has none.
     pub undo: Option<String>,
-    /// Whether a prepare command may have changed the machine since it was last put back.
+    /// Whether a prepare command may have changed the machine since the last restore.
     pub is_prepared: bool,
     /// The rows of the matrix, in the order of the plan.
     pub rows: Vec<String>,
@@ -69,7 +69,7 @@ pub struct PlanRecord {
     pub cells: Vec<PlanCell>,
     /// The prepare and undo commands that were run, in the order of time.
     pub commands: Vec<AbCommand>,
-    /// Why it ended, where it could not go on; null elsewhere.
+    /// Why it ended, if it could not continue; null elsewhere.
     pub error: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct PlanRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// It goes on, or was killed.
+    /// It is running, or was killed.
     Running,
     /// Every cell was measured, or could not be.
     Complete,
@@ -96,7 +96,7 @@ pub enum PlanStatus {
 pub struct PlanCell {
     /// What people call it: its row and its column.
     pub name: String,
-    /// The part of the plan that it belongs to; absent where the plan has none.
+    /// The part of the plan that it belongs to; absent if the plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// As in `rows`.
@@ -127,7 +127,7 @@ pub struct PlanCell {
     /// How long it took with everything, ns; null until it was measured, and where another sitting
     /// began it.
     pub taken_ns: Option<u64>,
-    /// Why there is no run; null elsewhere.
+    /// Why the run is missing; null elsewhere.
     pub error: Option<String>,
 }
 

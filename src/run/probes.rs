@@ -237,15 +237,15 @@ pub struct PingpongParameters {
     pub size: u64,
     /// The CPU of the near end.
     pub cpu: u32,
-    /// The CPU of the far end; absent where another program is the far end.
+    /// The CPU of the far end; absent if another program is the far end.
     pub far_cpu: Option<u32>,
     /// The priority of the far end; absent likewise.
     pub far_priority: Option<u32>,
-    /// The address of the far end; absent where this tardy starts it.
+    /// The address of the far end; absent if this tardy starts it.
     pub to: Option<String>,
-    /// Whether the far end is a program that is no tardy.
+    /// Whether the far end is another program than tardy.
     pub foreign: bool,
-    /// So long an answer is waited for, ns.
+    /// The time-out of an answer, ns.
     pub timeout_ns: i64,
 }
 
@@ -295,21 +295,21 @@ pub struct StreamParameters {
     pub both_ways: bool,
     /// How the near end waits: `sleep`, `spin`, ...
     pub wait: String,
-    /// How the far end waits; absent where it is an echo.
+    /// How the far end waits; absent if it is an echo.
     pub far_wait: Option<String>,
     /// A packet is late when it comes later than this after its time, ns.
     pub late_over_ns: i64,
     /// The CPU of the near end.
     pub cpu: u32,
-    /// The CPU of the far end; absent where it is an echo.
+    /// The CPU of the far end; absent if it is an echo.
     pub far_cpu: Option<u32>,
-    /// The priority of the far end; absent where it is an echo.
+    /// The priority of the far end; absent if it is an echo.
     pub far_priority: Option<u32>,
-    /// The address of the echo; absent where there is none.
+    /// The address of the echo; absent if it has none.
     pub to: Option<String>,
-    /// The multicast group; absent where there is none.
+    /// The multicast group; absent if it has none.
     pub group: Option<String>,
-    /// Receivers in the group; absent where there is none.
+    /// Receivers in the group; absent if it has none.
     pub receivers: Option<u32>,
 }
 

@@ -34,7 +34,7 @@ const MOST_ROWS: usize = 1 << 14;
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// No run there.
-    #[error("{} is no run directory: {source}", .path.display())]
+    #[error("{} is not a run directory: {source}", .path.display())]
     NoRun {
         /// The directory.
         path: PathBuf,

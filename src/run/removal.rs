@@ -36,7 +36,7 @@ pub enum RemoveError {
         uid: u32,
     },
     /// Nothing that tardy knows.
-    #[error("{} is no run that tardy can remove: {what}. Nothing was removed", .path.display())]
+    #[error("{} is not a run that tardy can remove: {what}. Nothing was removed", .path.display())]
     NoRun {
         /// The directory.
         path: PathBuf,
@@ -271,7 +271,7 @@ mod tests {
     fn what_is_no_run_or_holds_more_than_one_stays_as_it_is() {
         let place = place();
         let run = place.path().join("run");
-        assert!(refused(place.path()).contains("no run that tardy can remove"));
+        assert!(refused(place.path()).contains("not a run that tardy can remove"));
         assert!(refused(&run.join("..")).contains("name it by its path"));
         assert!(refused(&place.path().join("nosuch")).contains("No such file"));
         for (name, said) in [

@@ -62,7 +62,7 @@ pub struct TriedSetting {
     pub verdict: Option<AbVerdict>,
     /// Why it was not judged; null where it was.
     pub not_judged: Option<String>,
-    /// The directory of its comparison, from that of this file; null where there is none.
+    /// The directory of its comparison, from that of this file; null if it has none.
     pub comparison: Option<String>,
     /// Each figure; empty where it was not judged.
     pub figures: Vec<TriedFigure>,

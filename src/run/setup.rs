@@ -83,11 +83,11 @@ pub struct FoundSetup {
     pub cpus: Option<String>,
     /// Locked memory.
     pub memory_lock: Option<MemoryLock>,
-    /// What the kernel held when the request was in place, in us; null where there was none.
+    /// What the kernel held when the request was in place, in us; null if it had none.
     pub dma_latency_us: Option<i32>,
     /// What the shield came to; null without one.
     pub shield: Option<FoundShield>,
-    /// The frequency governor that was set and read back; null where none was asked for.
+    /// The frequency governor that was set and read back; null if it was not requested.
     pub governor: Option<String>,
     /// CPUs that were taken offline, as a list, empty where cores have one hardware thread; null
     /// where that was not asked for.

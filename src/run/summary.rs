@@ -35,7 +35,7 @@ pub struct SeriesSummary {
     pub name: String,
     /// The CPU it was measured on.
     pub cpu: Option<u32>,
-    /// The period of its schedule, ns; absent where there is none.
+    /// The period of its schedule, ns; absent if it has none.
     pub period_ns: Option<i64>,
     /// The series that it is a stage of, whose latencies it is a part of; absent for whole ones.
     pub stage_of: Option<String>,
@@ -49,7 +49,7 @@ pub struct SeriesSummary {
     pub unit: String,
     /// All wake-ups: those in the histogram, `early` and `above`.
     pub count: u64,
-    /// Periods that passed without a wake-up of their own; absent where there is no schedule.
+    /// Periods that passed without a wake-up; absent if it has no schedule.
     pub missed: Option<u64>,
     /// Wake-ups before their expiry; in `count`, `min` and `mean`, not in the percentiles.
     pub early: u64,
@@ -68,7 +68,7 @@ pub struct SeriesSummary {
     pub percentiles: Percentiles,
     /// The names of those percentiles that have fewer than 10 samples beyond them.
     pub uncertain: Vec<String>,
-    /// The same per scheduled period instead of per wake-up; absent where there is no schedule, and
+    /// The same per scheduled period instead of per wake-up; absent if it has no schedule, and
     /// where late wake-ups do not account for the periods that were missed.
     pub scheduled: Option<Scheduled>,
 }
@@ -130,7 +130,7 @@ pub struct SeriesHead {
     pub name: String,
     /// The CPU it is measured on.
     pub cpu: Option<u32>,
-    /// The period of its schedule in ns; absent where there is none (relative sleeps).
+    /// The period of its schedule in ns; absent if it has none (relative sleeps).
     pub period_ns: Option<i64>,
 }
 

@@ -34,7 +34,7 @@ impl TraceMode {
     }
 }
 
-/// Who traces.
+/// The tracing backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -77,16 +77,16 @@ pub struct TraceRecord {
     pub asked: TraceMode,
     /// What it came to; never `auto`.
     pub found: TraceMode,
-    /// By whom; absent where nothing was traced, and in runs of versions that had BPF alone.
+    /// By whom; absent if nothing was traced, and in runs of versions that had BPF alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<TraceBy>,
-    /// Why not by BPF, with the remedy; absent where it was, and where that was not asked for.
+    /// Why not by BPF, with the remedy; absent if it was, and where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not_bpf: Option<String>,
     /// CPUs on which the kernel's tracer lost events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_on: Vec<LostEvents>,
-    /// Why not what was asked for, with the remedy; absent where it was had.
+    /// Why not what was asked for, with the remedy; absent if it was had.
     #[serde(default)]
     pub why_not: Option<String>,
     /// Tracepoints that this kernel lacks or refuses.
@@ -105,14 +105,15 @@ pub struct TraceRecord {
     /// were waiting.
     #[serde(default)]
     pub passed_over: u64,
-    /// Above this every wake-up was blamed, at the end of the run; ns. 0 where none was.
+    /// Above this every wake-up was blamed, at the end of the run; ns. 0 if there was no such
+    /// wake-up.
     #[serde(default)]
     pub threshold_ns: i64,
     /// What tracing costs here, where it was measured (`--calibrate`).
     #[serde(default)]
     pub cost: Option<TraceCost>,
     /// What the latest run of the store with `--calibrate` found on the same machine, with the same
-    /// kernel and probe, where as much was traced; absent where there is none, and where this run
+    /// kernel and probe, where as much was traced; absent if it has none, and where this run
     /// measured it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_cost: Option<KnownCost>,

@@ -20,7 +20,7 @@ pub struct WithoutHost {
     pub judged_over_ns: i64,
     /// Late samples that were not judged: what was stolen from them stays in.
     pub passed_over: u64,
-    /// Samples that were judged without a record of their own wake-up.
+    /// Samples that were judged without a record of the wake-up.
     pub unmatched: u64,
     /// Events that the recorder lost: stolen time may be among them.
     pub lost_events: u64,

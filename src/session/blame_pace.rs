@@ -1,7 +1,7 @@
 //! When the sums of what late samples are blamed on are written.
 
-/// The sums are written once so much more of the run is over as they were of it, from one second
-/// up to ten: who looks at a young run finds most of it, and a long one disturbs the disk little.
+/// The sums are written each time the run is twice as long, from one second
+/// up to ten: a reader of a young run finds most of it, and a long one disturbs the disk little.
 const WRITE_NS: (i64, i64) = (1_000_000_000, 10_000_000_000);
 
 /// While somebody looks at the run they are written so often, ns, and never for more than a

@@ -10,8 +10,8 @@ use crate::peaks::Effort;
 pub(super) const TICK_NS: i64 = 5_000_000;
 
 /// Where measured threads are ordinary tasks on its own CPU, or an ordinary task may carry messages
-/// there, it works so long at the most without a rest, ns, and no longer than until their next
-/// expiry; but for one wake-up it does not stop within, and where there is no time for one at all.
+/// there, its longest uninterrupted work, ns, and no longer than until their next
+/// expiry; but for one wake-up it does not stop within, and if there is not even time for one.
 const PIECE_NS: i64 = 1_000_000;
 
 /// The divisor of the time for blaming: below real-time threads, and beside ordinary ones, before

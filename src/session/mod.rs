@@ -1,7 +1,7 @@
 //! The conductor: a plan becomes a run. Planned -> Armed -> Finished.
 //!
 //! Changes on the machine, all undone at the end or by the kernel when the process goes: locked
-//! memory, a request on `/dev/cpu_dma_latency`, policy and affinity of its own threads, and what
+//! memory, a request on `/dev/cpu_dma_latency`, policy and affinity of its threads, and what
 //! the loads do. What `setup::arrange` changes is undone at the end, or from its journal.
 
 mod active_tracing;

@@ -39,7 +39,7 @@ impl Length {
             Self::Time(ns) => Some(ns - elapsed_ns.max(0)),
             Self::Samples(samples) => {
                 let left = samples.saturating_sub(done) as f64;
-                // At the pace so far, for only some probes have one of their own.
+                // At the pace so far, for only some probes have one.
                 let each_ns = elapsed_ns as f64 / done as f64;
                 (done > 0).then_some((left * each_ns) as i64)
             }

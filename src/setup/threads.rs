@@ -106,7 +106,7 @@ impl Terms {
             libc::EPERM => format!(
                 "--policy deadline: {why}: the kernel gives SCHED_DEADLINE only to root, and only \
                  to threads that may use every CPU of their scheduling domain. Measure one CPU \
-                 that has a domain of its own: --cpus {cpu} --shield"
+                 that has a separate domain: --cpus {cpu} --shield"
             ),
             libc::EBUSY => format!(
                 "--policy deadline: {why}: CPU {cpu} has not that much time to give. Ask for a \

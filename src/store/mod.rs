@@ -376,7 +376,7 @@ mod tests {
         let order: Vec<&str> = listing.runs.iter().map(|run| run.entry.name.as_str()).collect();
         assert_eq!(order, ["first", "second", "third", "fourth"]);
         assert!(listing.damaged.is_empty());
-        // A run that cannot be opened is not the last one, and is not passed over by its id.
+        // A run that cannot be opened is not the last one, and is not skipped by its id.
         write(&store, "20260101-000010.000-bbbb", "odd", 10_000, "complete");
         let record = store.place("odd").join(names::RUN);
         let text = fs::read_to_string(&record).unwrap().replace("\"setup\"", "\"set_up\"");

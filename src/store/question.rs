@@ -87,7 +87,7 @@ enum Operator {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum WhereError {
     /// A word without an operator.
-    #[error("\"{0}\" is no condition; write FIELD=PATTERN, FIELD!=PATTERN or FIELD>VALUE")]
+    #[error("\"{0}\" is not a condition; write FIELD=PATTERN, FIELD!=PATTERN or FIELD>VALUE")]
     NoCondition(String),
     /// A field that no run has.
     #[error("no field \"{field}\"{near}; fields are {}", names())]
@@ -123,8 +123,8 @@ pub(crate) enum WhereError {
     },
     /// No date.
     #[error(
-        "started: \"{0}\" is no date; write 2026-10-01, 2026-10-01T03:00Z, or with = the beginning \
-         of one"
+        "started: \"{0}\" is not a date; use 2026-10-01, 2026-10-01T03:00Z, or with = the \
+         beginning of one"
     )]
     Date(String),
     /// Nothing after the operator.
@@ -440,15 +440,15 @@ mod tests {
             ("kernl=6*", "no field \"kernl\": did you mean kernel?"),
             ("hist=x", "did you mean host?"),
             ("nothing-like-it=x", "fields are name, id, kernel"),
-            ("6.12", "is no condition; write FIELD=PATTERN"),
-            ("=x", "is no condition"),
-            ("kernel!6", "is no condition"),
+            ("6.12", "is not a condition; write FIELD=PATTERN"),
+            ("=x", "is not a condition"),
+            ("kernel!6", "is not a condition"),
             ("kernel>6", "kernel is a text: use = or !="),
             ("p99>100", "p99: 100 has no unit; write 100us"),
-            ("started>soon", "\"soon\" is no date; write 2026-10-01"),
-            ("started=2026-13", "started: \"2026-13\" is no date"),
-            ("started=2026-02-3", "is no date"),
-            ("started!=soon", "is no date"),
+            ("started>soon", "\"soon\" is not a date; use 2026-10-01"),
+            ("started=2026-13", "started: \"2026-13\" is not a date"),
+            ("started=2026-02-3", "is not a date"),
+            ("started!=soon", "is not a date"),
             ("verdict=broken", "verdict: no run can have \"broken\"; there are valid, weakened"),
             ("status!=nonsense", "there are running, complete, interrupted, stopped_over, crashed"),
             ("status>complete", "status is a text"),

@@ -16,7 +16,7 @@ pub struct Cpus(BTreeSet<u32>);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CpusError {
     /// Not a number or a range.
-    #[error("\"{0}\" is no CPU list; write numbers and ranges, as in 0-3,7")]
+    #[error("invalid CPU list \"{0}\"; use numbers and ranges, e.g. 0-3,7")]
     Syntax(String),
     /// A range that runs backwards.
     #[error("the range {0}-{1} runs backwards; write {1}-{0}")]

@@ -27,7 +27,7 @@ const SERVER_NAME: c_int = 0x04;
 /// What JACK could not do.
 #[derive(Debug, Error)]
 pub enum JackError {
-    /// The library is not there, or is none.
+    /// The library is missing or invalid.
     #[error(
         "{NAME} cannot be loaded ({why}): audio uses the system's JACK library. Install it \
          (Debian: apt-get install libjack-jackd2-0, or pipewire-jack for PipeWire)"
@@ -345,7 +345,8 @@ fn check(what: &'static str, code: c_int) -> Result<(), JackError> {
 
 impl Drop for JackClient {
     fn drop(&mut self) {
-        // SAFETY: the client is valid; of one whose server is gone this fails, which is no matter.
+        // SAFETY: the client is valid; of one whose server is gone this fails, which does not
+        // matter.
         unsafe { (self.api.jack_deactivate)(self.client) };
         // SAFETY: as above; no callback is called after this, so that what they use may go.
         unsafe { (self.api.jack_client_close)(self.client) };

@@ -68,7 +68,7 @@ fn open(root: &Root, path: &str, of: KernelFs, flags: OFlags) -> io::Result<Owne
         if parts.peek().is_none() {
             let file = openat(&directory, part, flags, Mode::empty())?;
             if root.is_this_machine() && KernelFs::of(&file)? != Some(of) {
-                return Err(io::Error::other(format!("it is no file of {}", of.name())));
+                return Err(io::Error::other(format!("it is not a file of {}", of.name())));
             }
             return Ok(file);
         }
@@ -164,7 +164,7 @@ mod tests {
         let of_proc = read(&root, "/proc/sys/kernel/ostype", KernelFs::Procfs).unwrap();
         assert_eq!(of_proc, "Linux");
         let error = read(&root, "/proc/sys/kernel/ostype", KernelFs::Sysfs).unwrap_err();
-        assert!(error.to_string().contains("no file of sysfs"), "{error}");
+        assert!(error.to_string().contains("not a file of sysfs"), "{error}");
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         symlink("/sys/devices/system/cpu", at("cpu")).unwrap();
         symlink("/sys/devices/system/cpu/online", at("online")).unwrap();
         let error = read(&root, &at("cpuset.cpus"), KernelFs::Cgroup).unwrap_err();
-        assert!(error.to_string().contains("no file of a cgroup"), "{error}");
+        assert!(error.to_string().contains("not a file of a cgroup"), "{error}");
         for name in ["cpu/online", "online"] {
             assert!(root.path(at(name)).exists(), "it leads somewhere");
             read(&root, &at(name), KernelFs::Sysfs).unwrap_err();

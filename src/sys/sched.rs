@@ -64,7 +64,7 @@ impl FromStr for Policy {
             "fifo" => Ok(Self::Fifo),
             "rr" => Ok(Self::Rr),
             "deadline" => Ok(Self::Deadline(Budget::default())),
-            _ => Err(format!("\"{text}\" is no policy; use fifo, rr, deadline or other")),
+            _ => Err(format!("\"{text}\" is not a policy; use fifo, rr, deadline or other")),
         }
     }
 }

@@ -156,7 +156,7 @@ pub fn accept_nudges() -> io::Result<()> {
 /// error.
 pub fn nudge(tid: i32) {
     let own = std::process::id();
-    // SAFETY: sends a signal that this process has made harmless, to one of its own threads; the
+    // SAFETY: sends a signal that this process has made harmless, to one of its threads; the
     // kernel checks that `tid` belongs to `own`.
     unsafe { libc::syscall(libc::SYS_tgkill, own, tid, NUDGE) };
 }

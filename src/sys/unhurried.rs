@@ -16,7 +16,7 @@ use rustix::{
 /// Between two looks at whether it is still worth waiting, ns.
 const LOOK_NS: i64 = 20_000_000;
 
-/// Bytes that a terminal takes at once where it says that there is room, without one of its own.
+/// Bytes that a terminal takes at once where it says that there is room, without an own buffer.
 const LITTLE: usize = 64;
 
 /// A terminal to write to. `gives_up` is asked before each wait, with the time that this write has

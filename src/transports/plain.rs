@@ -13,7 +13,7 @@ use super::hello::{CarrierKind, HelloError, connect::addresses};
 /// The reason why a connection failed.
 #[derive(Debug, Error)]
 pub enum PlainError {
-    /// The address is none.
+    /// The address is invalid.
     #[error(transparent)]
     Address(#[from] HelloError),
     /// Nothing listens there.

@@ -30,10 +30,10 @@ const FACTORS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("K", 1_000), ("M", 1_
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AmountError {
     /// No size, or too large a one.
-    #[error("\"{0}\" is no size; write bytes, or a unit: B, kB, KiB, MB, MiB, GB, GiB, as in 4KiB")]
+    #[error("\"{0}\" is not a size; use bytes, or a unit: B, kB, KiB, MB, MiB, GB, GiB, e.g. 4KiB")]
     Size(String),
     /// No count, or too large a one.
-    #[error("\"{0}\" is no count; use 1 or more, as in 1000 or 50k")]
+    #[error("\"{0}\" is not a count; use 1 or more, e.g. 1000 or 50k")]
     Count(String),
 }
 

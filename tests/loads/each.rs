@@ -13,7 +13,7 @@ use tardy_hot::clock::now_ns;
 
 use super::{TARDY, eventually, group, log_file, start, start_stand_in, stat_fields, workers};
 
-/// What a test of a load needs to know: parameters, `DIR` for a directory; tasks of its own; and
+/// What a test of a load needs to know: parameters, `DIR` for a directory; its own tasks; and
 /// how many entries it has in that directory.
 struct Tiny {
     text: &'static str,
@@ -79,9 +79,9 @@ fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
         } else if text.starts_with("rt") && !rustix::process::geteuid().is_root() {
             skip(&text, "this needs SCHED_FIFO");
         } else if text.starts_with("sound") && !has_aplay {
-            skip(&text, "there is no aplay");
+            skip(&text, "no aplay");
         } else if text.starts_with("compile") && !has_compiler {
-            skip(&text, "there is no cc");
+            skip(&text, "no cc");
         } else if text.contains("direct") && !has_direct_access(dir.path()) {
             skip(&text, "the file system has no direct access");
         } else {

@@ -157,7 +157,7 @@ fn what_a_block_cannot_have_is_refused_before_anything_is_measured() {
     let store = Store::new();
     for (a, b, wanted) in [
         ("", "--no-such 1", "--b \"--no-such 1\": unexpected argument '--no-such'"),
-        ("--duration 1s", "", "--a: --duration has no meaning"),
+        ("--duration 1s", "", "--a: --duration is not supported"),
         ("--interval 1ms", "", "--interval"),
         ("--policy 'fifo", "", "a quote is not closed"),
     ] {
@@ -260,5 +260,5 @@ fn kill_9_leaves_a_record_of_the_blocks_so_far_and_no_process() {
         let path = place(&store).join(block["path"].as_str().unwrap());
         assert_eq!(store.show(path.to_str().unwrap())["status"], "complete");
     }
-    assert!(!said(&store).contains('u'), "nobody was left to put it back");
+    assert!(!said(&store).contains('u'), "nobody was left to restore it");
 }

@@ -107,7 +107,7 @@ fn a_timer_thread_is_seen_from_outside_as_it_sees_itself_less_its_way_to_user_sp
     let user = series(&own, &format!("cpu{cpu}/user"));
     let name = format!("tardy%2Fcpu{cpu}");
     let outside = series(&record, &name);
-    // It had a warm-up, and wake-ups that were over before it slept are none for the scheduler.
+    // It had a warm-up, and wake-ups that were over before it slept do not count for the scheduler.
     let (count, own_count) = (whole(&outside["count"]), whole(&itself["count"]));
     assert!(count * 10 >= own_count * 9 && count <= own_count + own_count / 5, "{count}: {own}");
     let median = |of: &Value| whole(&of["percentiles"]["50"]);
@@ -380,13 +380,13 @@ fn what_is_not_there_and_what_has_no_meaning_is_refused_with_a_remedy() {
     for (arguments, remedy) in [
         (&["attach"][..], "-- COMMAND"),
         (&["attach", "--pid", "1", "--tid", "1"], "Name them in one way"),
-        (&["attach", "--pid", "4194304"], "there is no such process"),
-        (&["attach", "--tid", "4194304"], "there is no such thread"),
+        (&["attach", "--pid", "4194304"], "no such process"),
+        (&["attach", "--tid", "4194304"], "no such thread"),
         (&["attach", "--comm", "no such thread"], "nearest are \""),
         (&["attach", "--cgroup", "/nonexistent"], "no such directory"),
-        (&["attach", "--cgroup", "/proc"], "no control group"),
+        (&["attach", "--cgroup", "/proc"], "not a control group"),
         (&["attach", "--", "no-such-command"], "command not found"),
-        (&["attach", "--", "/etc/passwd"], "no program"),
+        (&["attach", "--", "/etc/passwd"], "not a program"),
         (&["attach", "--pid", "1", "--cpus", "0"], free),
         (&["attach", "--pid", "1", "--policy", "fifo"], free),
         (&["attach", "--pid", "1", "--shield"], free),

@@ -98,7 +98,7 @@ fn a_planted_preemption_is_in_the_response_and_known_work_is_all_there_is_withou
     let shown = store.show("r");
     let judged = &list(&shown["deadlines"])[0];
     assert_eq!(judged["series"], "resp-victim/response", "{shown}");
-    // With the periods that it passed over, where the machine is so slow.
+    // With the periods that it skipped, where the machine is so slow.
     let passed = whole(&judged["missed"]) - cycles;
     assert!((0..=whole(&row["missed"])).contains(&passed), "{judged} {row}");
     let text = store.run(&["show", "r"]).out;
@@ -142,7 +142,7 @@ fn work_that_takes_longer_than_its_period_is_late_by_more_each_time() {
     assert!(whole(&row["over"]["cycles"]) + 2 >= count, "{row}");
 }
 
-/// The row of the thread, if it had so many cycles.
+/// The row of the thread, if it had this number of cycles.
 fn with_overrun(duration: &str) -> Option<Value> {
     let asked = ["--comm", "resp-overrun", "--duration", duration, "--warmup", "0s"];
     let (said, record) = attach(&Store::new(), &[&asked[..], &["--deadline", "4ms"]].concat());

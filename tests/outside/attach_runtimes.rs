@@ -69,7 +69,7 @@ fn the_threads_of_a_jvm_have_their_names_and_no_period_but_that_of_their_schedul
     let ticker = row(&record, "att-ticker");
     assert_eq!((&ticker["latency"], &ticker["threads"]), (&"lateness".into(), &1.into()));
     // The runtime computes each expiry from clocks that it reads one after the other: where they
-    // are further apart than a thousandth of the period, there is none to be found.
+    // are further apart than a thousandth of the period, none can be found.
     let period_ns = ticker["period_ns"].as_i64();
     assert!(period_ns.is_none_or(|ns| (ns - 10_000_000).abs() <= 10_000), "{ticker}");
     // It was woken by its timer for each turn for which it was in time.

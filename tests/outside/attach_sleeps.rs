@@ -186,7 +186,7 @@ fn a_read_of_a_device_is_input_or_output() {
     FILE.set(path).unwrap();
     // Of others the kernel may wait elsewhere.
     if !on_disk.contains(" - ext4 ") || read_device().is_err() {
-        return skip("there is no file of a disk that can be read past the memory");
+        return skip("no file of a disk that can be read past the memory");
     }
     let _reader = Workers::start("slp-reader", 1, || {
         sleep_until_next(100 * MS, 0);

@@ -84,10 +84,10 @@ fn what_cannot_be_compared_is_an_error_that_names_it() {
     let store = Store::new();
     made(&store, &["a", "b"]);
     for (arguments, says) in [
-        (&["compare", "a"][..], "one run alone is no comparison"),
-        (&["compare", "a", "a"], "a is named twice"),
+        (&["compare", "a"][..], "one run is not enough"),
+        (&["compare", "a", "a"], "a is listed twice"),
         (&["compare", "a", "nosuch"], "no run \"nosuch\""),
-        (&["compare", "a", "b", "--figures", "p95"], "there is no figure \"p95\""),
+        (&["compare", "a", "b", "--figures", "p95"], "unknown metric \"p95\""),
         (&["compare", "a", "b", "--margin", "5"], "5 has no unit; write a share as 5%"),
     ] {
         let said = store.run(arguments);
@@ -135,9 +135,9 @@ fn gates_decide_the_exit_code_and_say_why() {
     let said = gates(&["p99.999<=1s", "max<5us"]);
     assert_eq!(said.code, Some(1), "no over inconclusive: {said:?}");
     for (gate, says) in [
-        ("p95<=1us", "there is no figure \"p95\""),
+        ("p95<=1us", "unknown metric \"p95\""),
         ("p99<=80", "80 has no unit"),
-        ("cpu9:max<1ms", "there is no series cpu9; there are cpu0"),
+        ("cpu9:max<1ms", "unknown series cpu9; there are cpu0"),
     ] {
         let said = gates(&[gate]);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{gate}: {said:?}");
@@ -146,7 +146,7 @@ fn gates_decide_the_exit_code_and_say_why() {
     let shown = json(&store.run(&["show", "r", "--json", "--gate", "max<5us"]));
     assert_eq!(shown["gates"][0]["verdict"], "fail");
     let said = store.run(&["compare", "r", "r", "--gate", "p99<=1us"]);
-    assert!(said.err.contains("no gate of a comparison"), "{said:?}");
+    assert!(said.err.contains("not a gate of a comparison"), "{said:?}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_run_stands_beside_a_published_table_and_nothing_is_judged() {
     assert!(text.contains("policy: here other; there not stated"), "{text}");
     assert!(text.contains("nothing is judged"), "{text}");
     for (run, id, says) in [
-        ("r", "latstat-2008", "\"latstat-2008\": there is no such table"),
+        ("r", "latstat-2008", "\"latstat-2008\": no such table"),
         ("r", "latstat-2008", "latstat-2007"),
         ("f", "latstat-2007", "f is a run of fake"),
         ("r", "receive-2012", "tables for timer: cyclictest-hackbench-2012"),

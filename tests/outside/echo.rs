@@ -234,7 +234,7 @@ fn it_serves_sixteen_and_tells_the_next_and_a_place_that_is_free_is_given_again(
 #[test]
 fn as_root_it_keeps_none_of_its_rights_but_those_that_its_threads_need() {
     if !is_root() {
-        skip("needs root: there are no rights to give up");
+        skip("needs root: no privileges to give up");
         return;
     }
     let store = Store::new();

@@ -49,7 +49,7 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
         signal(&child, name);
     }
     let before = store.count("r");
-    eventually("the run goes on", || store.count("r") > before);
+    eventually("the run continues", || store.count("r") > before);
     signal(&child, "TERM");
     let said = finish(child);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -148,7 +148,7 @@ fn a_load_that_dies_makes_the_run_invalid_with_exit_code_4() {
     .unwrap();
     eventually("the load is gone", || children(&store, own).is_empty());
     let before = store.count("r");
-    eventually("the run goes on", || store.count("r") > before);
+    eventually("the run continues", || store.count("r") > before);
     let (said, record) = store.interrupt("r", child);
     assert_eq!((said.code, &record["validity"]), (Some(4), &"invalid".into()), "{said:?}");
     assert_eq!(codes(&record)[0], "load_died", "the worst comes first");

@@ -197,7 +197,7 @@ fn a_build_server_reads_the_gates_of_several_runs() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/read_report.py");
     let said = finish(piped(python().arg(script).args([written("junit"), written("tap")])));
     assert_eq!(said.code, Some(0), "{}", said.err);
-    // Before it tap.py says that it can read no YAML, of which there is none.
+    // Before it tap.py says that it can read no YAML, which it lacks.
     let found: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
     let suites = list(&found["suites"]);
     assert_eq!(suites.len(), 2, "{found}");

@@ -96,9 +96,9 @@ fn a_base_that_decides_nothing_is_refused_before_anything_is_measured() {
     for (gate, says) in [
         ("worse<5%@p99 vs nosuch", "no run \"nosuch\""),
         ("worse<5%@p99", "say worse than which run"),
-        ("worse<5%@p95 vs e", "there is no figure \"p95\""),
+        ("worse<5%@p95 vs e", "unknown metric \"p95\""),
         ("worse@p99 vs e", "write worse<5%@p99"),
-        ("cpu9:worse<5%@p99 vs e", "there is no series cpu9"),
+        ("cpu9:worse<5%@p99 vs e", "unknown series cpu9"),
     ] {
         let said = made(&store, "new", "exponential", &["--gate", gate]);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{gate}: {said:?}");

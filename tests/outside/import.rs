@@ -56,7 +56,7 @@ fn a_directory_is_taken_whole_and_what_is_unknown_in_it_is_named() {
     let said = store.run(&["import", files.to_str().unwrap(), "--name", "old", "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.err.contains("files/sub: a directory within one is not read"), "{}", said.err);
-    assert!(said.err.contains("files/z-link: it is no file but a link"), "{}", said.err);
+    assert!(said.err.contains("files/z-link: it is a link"), "{}", said.err);
     assert!(said.err.contains("notes.txt: it looks like none of the formats"), "{}", said.err);
     let made: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let names: Vec<&str> = list(&made).iter().map(|run| run["name"].as_str().unwrap()).collect();
@@ -170,7 +170,7 @@ fn a_result_of_wult_is_one_run_of_its_directory_or_of_its_samples() {
     let said = store.run(&["import", place.to_str().unwrap()]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(
-        said.err.contains("the info.yml that wult and ndl write, and there is none"),
+        said.err.contains("the info.yml that wult and ndl write, and it is missing"),
         "{}",
         said.err
     );

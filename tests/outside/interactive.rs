@@ -77,13 +77,13 @@ fn what_a_task_cannot_do_is_refused_with_the_remedy() {
     refused(&["--samples", "10"], "name one --task");
     refused(&["--duration", "inf"], "name one --task");
     refused(&["--duration", "100ms"], "needs at least 200 ms");
-    refused(&["--wake", "timerfd"], "--wake has no meaning with interactive");
-    refused(&["--policy", "deadline"], "--policy deadline has no meaning with interactive");
-    refused(&["--calibrate"], "--calibrate has no meaning with interactive");
-    refused(&["--gap-over", "2us"], "--gap-over has no meaning with interactive");
+    refused(&["--wake", "timerfd"], "--wake is not supported with interactive");
+    refused(&["--policy", "deadline"], "--policy deadline is not supported with interactive");
+    refused(&["--calibrate"], "--calibrate is not supported with interactive");
+    refused(&["--gap-over", "2us"], "--gap-over is not supported with interactive");
     assert!(!store.runs().exists() || fs::read_dir(store.runs()).unwrap().next().is_none());
     for flag in [["--task", "audio"], ["--work", "1ms"], ["--loops-per-ms", "1000"]] {
         let said = store.run(&[&["run", "noise"][..], &flag].concat());
-        assert!(said.err.contains("has no meaning with noise"), "{said:?}");
+        assert!(said.err.contains("is not supported with noise"), "{said:?}");
     }
 }

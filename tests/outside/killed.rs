@@ -25,7 +25,7 @@ pub(crate) struct Killed {
     pub after: Duration,
     /// When it was killed, by the monotonic clock.
     pub at_ns: i64,
-    /// The longest that this machine let who waits here wait too long meanwhile: what was killed
+    /// The longest that this machine let this test wait too long meanwhile: what was killed
     /// may have stood still as long.
     pub stood_still_ns: i64,
 }

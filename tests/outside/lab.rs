@@ -80,7 +80,7 @@ fn an_interrupt_ends_what_runs_and_keeps_what_is_done() {
     let said = finish(child);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("Ended early: 1 of the plan's runs"), "{said:?}");
-    assert!(!begun.exists(), "half a cell is none");
+    assert!(!begun.exists(), "half a cell does not count");
     assert_eq!(read_record(&store.path().join("out/first-of-two/host/0"))["status"], "complete");
     assert!(store.processes().is_empty());
 }
@@ -126,7 +126,7 @@ fn left_of_a_lab(store: &Store) -> String {
     let compared = store.run(&["lab", "compare", "./out", "--json"]);
     if kept == 0 {
         assert_eq!(compared.code, Some(2), "{compared:?}");
-        assert!(compared.err.contains("there is no run to compare"), "{compared:?}");
+        assert!(compared.err.contains("no run to compare"), "{compared:?}");
         return "no cell".into();
     }
     assert_eq!(compared.code, Some(0), "{compared:?}");

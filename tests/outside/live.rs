@@ -61,7 +61,7 @@ impl Drop for Measuring {
 /// Waits until the run has more samples.
 fn goes_on(store: &Store) {
     let before = store.count("r");
-    eventually("the run goes on", || store.count("r") > before);
+    eventually("the run continues", || store.count("r") > before);
 }
 
 fn status(store: &Store) -> String {
@@ -125,7 +125,7 @@ fn keys_sort_filter_freeze_and_open_and_escape_takes_back() {
     viewed.shows(&["q quit", "cpu0"]);
 
     viewed.press(b" ");
-    viewed.shows(&["FROZEN", "space go on"]);
+    viewed.shows(&["FROZEN", "space continue"]);
     let frozen = viewed.line("FROZEN");
     goes_on(&store);
     goes_on(&store);
@@ -133,7 +133,7 @@ fn keys_sort_filter_freeze_and_open_and_escape_takes_back() {
     viewed.shows(&["s sort: now"]);
     assert_eq!(viewed.line("FROZEN"), frozen, "a later frame has the same values");
     viewed.press(b" ");
-    viewed.shows_where("it goes on", |text| text.contains("running") && !text.contains("FROZEN"));
+    viewed.shows_where("it continues", |text| text.contains("running") && !text.contains("FROZEN"));
 
     viewed.press(b"q");
     viewed.shows_where("the usual line", |text| {
@@ -208,7 +208,7 @@ fn missed_periods_are_a_caveat_while_the_run_goes_on() {
     eventually("it stands still", || is_stopped(child.id()));
     pause(Duration::from_millis(300));
     signal(child, "CONT");
-    viewed.shows(&["running", "Many periods passed", " % on cpu0"]);
+    viewed.shows(&["running", "Many periods had no wake-up", " % on cpu0"]);
     measuring.end(&store);
 }
 
@@ -267,7 +267,7 @@ fn without_a_terminal_there_is_a_line_now_and_then() {
     let store = Store::new();
     let said = finish(store.start(&[&RUN[..], &["--duration", "11s"]].concat()));
     assert_eq!(said.code, Some(0), "{said:?}");
-    let why = "--live: there is no terminal for it; progress is a line after 10 s";
+    let why = "--live: no terminal; progress is a line after 10 s";
     assert!(said.err.contains(why), "{said:?}");
     let has_beat = said.err.lines().any(|line| line.contains(" left | ") && line.contains("worst"));
     assert!(has_beat, "{said:?}");

@@ -77,7 +77,7 @@ fn loads_alone_end_with_a_table_or_json() {
     let load = &end["loads"][0];
     assert_eq!((&load["name"], &load["fault"]), (&"burn".into(), &Value::Null));
     assert_eq!(whole(&load["proof"]["tasks"]), 1);
-    assert!(contents(store.path()).is_empty(), "loads alone are no run");
+    assert!(contents(store.path()).is_empty(), "loads alone make no run");
 }
 
 /// How often the threads of a process slept so far.

@@ -55,7 +55,7 @@ fn a_run_remembers_the_deadline_that_it_was_given() {
     assert!(store.run(&["show", "r"]).out.contains("deadline 7us"));
     let noise = store.run(&["run", "noise", "--duration", "1s", "--deadline", "7us"]);
     assert_eq!(noise.code, Some(2), "{noise:?}");
-    assert!(noise.err.contains("--deadline has no meaning with noise"), "{noise:?}");
+    assert!(noise.err.contains("--deadline is not supported with noise"), "{noise:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn how_long_to_run_follows_from_what_is_over_the_limit() {
     assert!(list(&found["how_long"])[0]["needed_s"].as_f64().unwrap() > 0.0, "{found}");
     let never = shown(&store, &["--how-long", "p99<4us"]);
     assert_eq!(list(&never["how_long"])[0]["needed_s"], Value::Null);
-    for (statement, why) in [("p99", "is no gate"), ("missed=0", "missed periods are counted")] {
+    for (statement, why) in [("p99", "is not a gate"), ("missed=0", "missed periods are counted")] {
         let said = store.run(&["show", "r", "--how-long", statement]);
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(said.err.contains(why), "{said:?}");

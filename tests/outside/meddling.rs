@@ -165,7 +165,7 @@ fn a_supervisor_of_a_load_that_stands_still_holds_up_neither_the_run_nor_its_end
         send(rustix::process::Signal::STOP);
         eventually("it stands still", || is_stopped(supervisor.unsigned_abs()));
         let before = store.count("r");
-        eventually("the run goes on", || store.count("r") > before);
+        eventually("the run continues", || store.count("r") > before);
         if goes_on {
             send(rustix::process::Signal::CONT);
         }

@@ -369,17 +369,17 @@ fn a_latency_over_the_limit_ends_it_with_exit_code_1() {
 /// Arguments behind `tardy run pingpong`, and what the message must hold.
 const REFUSED: &[(&[&str], &[&str])] = &[
     (&["--transport", "pigeon"], &["--transport pigeon", "shm-spin", "zmq-tcp"]),
-    (&["--transport", "futex", "--size", "5"], &["--size has no meaning", "futex"]),
+    (&["--transport", "futex", "--size", "5"], &["--size is not supported", "futex"]),
     (&["--size", "0"], &["--size 0", "at least 1 byte"]),
     (&["--transport", "udp", "--size", "70000"], &["65507", "smaller --size"]),
-    (&["--interval", "1ms"], &["--interval has no meaning with pingpong", "timer"]),
-    (&["--wake", "timerfd"], &["--wake has no meaning with pingpong"]),
-    (&["--threads", "2"], &["--threads has no meaning with pingpong"]),
-    (&["--rate", "1kpps"], &["--rate has no meaning with pingpong", "receive, stream"]),
-    (&["--policy", "deadline"], &["--policy deadline has no meaning with pingpong", "fifo"]),
+    (&["--interval", "1ms"], &["--interval is not supported with pingpong", "timer"]),
+    (&["--wake", "timerfd"], &["--wake is not supported with pingpong"]),
+    (&["--threads", "2"], &["--threads is not supported with pingpong"]),
+    (&["--rate", "1kpps"], &["--rate is not supported with pingpong", "receive, stream"]),
+    (&["--policy", "deadline"], &["--policy deadline is not supported with pingpong", "fifo"]),
     (&["--policy", "other", "--far-priority", "5"], &["--far-priority", "leave one"]),
     (&["--cpus", "0-63"], &["--cpus"]),
-    (&["--foreign"], &["--foreign has no meaning without --to"]),
+    (&["--foreign"], &["--foreign needs --to"]),
     (&["--transport", "pipe", "--to", "127.0.0.1:9"], &["--to 127.0.0.1:9", "use tcp, udp"]),
     (&["--to", "127.0.0.1"], &["--to 127.0.0.1", "HOST:PORT"]),
     (&["--to", "127.0.0.1:1"], &["127.0.0.1:1", "tardy echo"]),
@@ -400,6 +400,6 @@ fn what_cannot_be_meant_is_refused_by_name_and_leaves_nothing() {
         assert_eq!(contents(store.path()).len(), 0, "{arguments:?} left something");
     }
     let said = store.run(&["run", "timer", "--transport", "tcp"]);
-    assert!(said.err.contains("--transport has no meaning with timer"), "{said:?}");
+    assert!(said.err.contains("--transport is not supported with timer"), "{said:?}");
     assert_eq!(store.processes(), [0; 0]);
 }

@@ -105,7 +105,7 @@ fn each_cell_is_a_run_and_every_row_is_measured_before_any_is_measured_again() {
     // And nothing is measured over it.
     let again = store.run(&["plan", &file, "-o", place(&store).to_str().unwrap()]);
     assert_eq!(again.code, Some(2));
-    assert!(again.err.contains("go on with `tardy plan --resume"), "{}", again.err);
+    assert!(again.err.contains("continue with `tardy plan --resume"), "{}", again.err);
     // It goes as a whole, or not at all.
     fs::write(place(&store).join("cells/notes.txt"), "x").unwrap();
     let kept = store.run(&["rm", "x"]);
@@ -232,7 +232,7 @@ fn gates_hold_for_every_cell_and_decide_the_exit_code() {
     assert_eq!(of("kept", "max<1h"), (Some(0), 4));
     assert_eq!(of("broken", "max<1ns"), (Some(1), 4));
     let refused = store.run(&["plan", &file, "--gate", "cpu7:max<1h"]);
-    assert!(refused.err.contains("there is no series cpu7"), "{}", refused.err);
+    assert!(refused.err.contains("unknown series cpu7"), "{}", refused.err);
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn the_page_of_a_plan_says_what_is_not_measured_and_what_cannot_be_read() {
     let runs = list(&matrix["runs"]);
     let states: Vec<&Value> = runs.iter().map(|run| &run["status"]).collect();
     assert_eq!(states, ["measured", "measured", "pending", "failed"]);
-    assert!(runs[0]["error"].as_str().unwrap().contains("is no run directory"), "{}", runs[0]);
+    assert!(runs[0]["error"].as_str().unwrap().contains("is not a run directory"), "{}", runs[0]);
     assert_eq!(runs[3]["error"], "no rights");
     let why: Vec<&Value> = list(&matrix["failed"]).iter().map(|cell| &cell["why"]).collect();
     assert_eq!(why, [&runs[0]["error"], &runs[3]["error"]]);
@@ -441,7 +441,7 @@ fn two_plans_of_parts_stand_beside_each_other_on_a_page_part_by_part() {
     let run = store.run(&["run", "fake", "--duration=1s", "--quiet"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let mixed = store.run(&["report", "x", "last", "-o", file.to_str().unwrap()]);
-    assert!(mixed.err.contains("x is a plan, and what is beside it is none"), "{mixed:?}");
+    assert!(mixed.err.contains("x is a plan, and the other is not"), "{mixed:?}");
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn a_function_that_burns_is_in_the_profile_and_each_sample_in_one_stack() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(fs::read(&file).unwrap()[..2], [0x1f, 0x8b], "gzip");
     let said = store.run(&to);
-    assert!(said.code == Some(2) && said.err.contains("-o FILE"), "it is no text: {said:?}");
+    assert!(said.code == Some(2) && said.err.contains("-o FILE"), "it is binary: {said:?}");
     assert!(codes(&store.show("r")).contains(&"profiled"));
     let shown = store.run(&["profile", "r"]).out;
     assert!(shown.contains("The profile itself took"), "{shown}");
@@ -158,7 +158,7 @@ fn a_function_that_burns_a_known_share_shows_with_that_share() {
     let report = report_of(&store);
     let found = burnt(&report).unwrap();
     // By the number of samples, since a share is of those that came: in time that a host takes none
-    // do, and of the time that was burnt so much may be lacking.
+    // do, and of the time that was burnt this much can be missing.
     let cpus = list(&report["cpus"]).len() as f64;
     let due = 499.0 * (until - from) as f64 / 1e9;
     let own = whole(&found["samples"]) as f64 / due * 100.0;
@@ -188,7 +188,7 @@ fn a_profile_that_cannot_be_had_or_is_not_there_is_an_error_with_the_remedy() {
     let said = store.run(&["run", "--profile=0"]);
     assert!(said.code == Some(2) && said.err.contains("1..=1000"), "{said:?}");
     let gated = store.run(&["export", "--to", "folded", "--gate", "max<1s"]);
-    assert!(gated.code == Some(2) && gated.err.contains("--gate has no meaning"), "{gated:?}");
+    assert!(gated.code == Some(2) && gated.err.contains("--gate is not supported"), "{gated:?}");
 }
 
 #[test]

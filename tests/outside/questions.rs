@@ -48,7 +48,7 @@ fn what_no_run_can_have_is_an_error_and_a_trend_of_imports_names_its_option() {
     for (question, says) in [
         ("verdict=broken", "there are valid, weakened, invalid"),
         ("status=nonsense", "there are running, complete, interrupted"),
-        ("started=2026-13", "\"2026-13\" is no date"),
+        ("started=2026-13", "\"2026-13\" is not a date"),
     ] {
         let said = store.run(&["list", "--where", question]);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");

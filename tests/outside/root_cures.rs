@@ -219,7 +219,7 @@ fn a_proof_that_is_killed_leaves_what_is_put_back() {
             let said = planted.machine.tardy(&["restore"]);
             assert_eq!(said.code, Some(0), "{said:?}");
             planted.is_as_before(&format!("after kill {attempt}"));
-            if said.out.starts_with("put back") { "by restore" } else { "by the block" }.into()
+            if said.out.starts_with("restored") { "by restore" } else { "by the block" }.into()
         },
     );
 }

@@ -112,14 +112,14 @@ fn a_run_with_settings_that_is_killed_at_a_random_moment_leaves_what_is_put_back
             };
             assert_eq!(said.code, Some(0), "{said:?}");
             machine.is_whole(&format!("after kill {number}"));
-            if changed { "put back".into() } else { "not changed yet".into() }
+            if changed { "restored".into() } else { "not changed yet".into() }
         },
     );
     let child = machine.setting("last");
     machine.store.wait_measuring("last");
     signal(&child, "KILL");
     finish(child);
-    assert_eq!(read(WRITEBACK), "1234", "nobody has put it back yet");
+    assert_eq!(read(WRITEBACK), "1234", "nobody has restored it yet");
     let said = machine.tardy(&["restore", "--json"]);
     let result: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(list(&result["put_back"]).len(), 2, "{result}");
@@ -208,7 +208,7 @@ fn a_trial_of_settings_that_is_killed_ends_its_block_which_puts_all_back() {
             let said = machine.tardy(&["restore"]);
             assert_eq!(said.code, Some(0), "{said:?}");
             machine.is_whole(&format!("after kill {number}"));
-            if said.out.starts_with("put back") { "by restore" } else { "by the block" }.into()
+            if said.out.starts_with("restored") { "by restore" } else { "by the block" }.into()
         },
     );
 }
@@ -232,7 +232,7 @@ fn without_the_right_nothing_is_measured_and_it_is_said_what_is_missing() {
     for (words, part) in [
         (&["--only", "nosuch"][..], "no setting is called so"),
         (&["--budget", "1s", "--dry-run", "--only", "dirty_writeback"], ""),
-        (&["--all"], "--all has no meaning"),
+        (&["--all"], "--all is not supported"),
     ] {
         let said = store.run(&[&["check", "--measure"][..], words].concat());
         assert!(said.err.contains(part), "{words:?}: {said:?}");

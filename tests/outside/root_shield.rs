@@ -262,7 +262,7 @@ fn without_proc_what_a_killed_one_left_is_kept_until_it_can_be_judged() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("boot_id cannot be read"), "{said:?}");
     assert_eq!(machine.tardy(&["restore"]).code, Some(0), "the journal is still there");
-    machine.is_whole("after it was put back");
+    machine.is_whole("after it was restored");
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn what_it_cannot_do_is_an_error_before_it_begins() {
     for (asked, words) in [
         (&["run", "pingpong", "--trace", "stages", "--trace-by", "tracefs"][..], "timer alone"),
         (&["run", "timer", "--trace-by", "tracefs", "--stacks", "always"], "--stacks needs BPF"),
-        (&["run", "timer", "--trace", "off", "--trace-by", "bpf"], "--trace-by has no meaning"),
+        (&["run", "timer", "--trace", "off", "--trace-by", "bpf"], "--trace-by is not supported"),
     ] {
         let said = machine.shell("", asked);
         assert_eq!(said.code, Some(2), "{said:?}");

@@ -24,7 +24,7 @@ fn stalled(wake: &str, duration: &str) -> Option<serde_json::Value> {
     signal(&child, "CONT");
     assert_eq!(finish(child).code, Some(0));
     let record = store.show("r");
-    assert_eq!(record["status"], "complete", "a stop is no end");
+    assert_eq!(record["status"], "complete", "a stop does not end it");
     (end_ns < whole(&record["start_monotonic_ns"]) + asked_ns(&record)).then_some(record)
 }
 

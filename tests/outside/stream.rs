@@ -224,7 +224,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
     for (more, words) in [
         (&["--rate", "1000"][..], "write 1000pps or 1000kpps"),
         (&["--size", "20"], "at least 56 bytes"),
-        (&["--group", "10.0.0.1"], "no multicast address"),
+        (&["--group", "10.0.0.1"], "not a multicast address"),
         (&["--wait", "hybrid"], "use sleep, spin or hybrid:2ms"),
     ] {
         let said = store.run(&[&STREAM, more].concat());
@@ -253,7 +253,7 @@ fn alone_in_a_network(store: &Store, mtu: u32, arguments: &[&str]) -> Child {
 #[test]
 fn an_interface_that_goes_down_is_reported_and_the_run_goes_on() {
     if !is_root() {
-        return skip("a network of its own takes root");
+        return skip("a separate network takes root");
     }
     // A busy machine may keep the sender from sending meanwhile.
     eventually("packets of the outage are lost", || {
@@ -285,7 +285,7 @@ fn an_interface_that_goes_down_is_reported_and_the_run_goes_on() {
 #[test]
 fn packets_longer_than_a_frame_are_reported() {
     if !is_root() {
-        return skip("a network of its own takes root");
+        return skip("a separate network takes root");
     }
     let store = Store::new();
     let more = ["--size", "4000", "--duration", "200ms", "--name", "long"];

@@ -417,7 +417,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 
 /// A JSON number that is whole.
 pub(crate) fn whole(value: &Value) -> i64 {
-    value.as_i64().unwrap_or_else(|| panic!("{value} is no whole number"))
+    value.as_i64().unwrap_or_else(|| panic!("{value} is not a whole number"))
 }
 
 /// Samples that a series has in its histogram.

@@ -257,7 +257,7 @@ fn what_tracing_costs_is_measured_before_the_run_and_is_no_part_of_it() {
     assert!(text.contains("as the run r found here (idle)"), "{text}");
     let (other, text) = measured("other", "peaks");
     assert_eq!(other["trace"].get("known_cost"), None, "it was of stages: {other}");
-    assert!(text.contains("how much here is not known: --calibrate measures it"), "{text}");
+    assert!(text.contains("not measured here (use --calibrate)"), "{text}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn under_file_capabilities_a_journal_of_the_users_own_is_not_believed() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     assert_eq!(after, Some(cpus), "a process of root was moved: {said:?}");
-    assert!(!said.out.contains("put back:"), "{said:?}");
+    assert!(!said.out.contains("restored:"), "{said:?}");
     assert!(journal.exists(), "it was not looked at: {said:?}");
     // Without these rights it is the user's own affair.
     removexattr(&program, "security.capability").unwrap();

@@ -133,7 +133,7 @@ fn wishes_that_cannot_be_meant_are_refused_by_name() {
     for (wish, word) in [
         (&["--deadline-params", "1us/1ms/1ms"][..], "--policy deadline"),
         (&["--deadline-params", "1us"], "RUNTIME/DEADLINE/PERIOD"),
-        (&["--policy", "deadline", "--priority", "5"], "--priority has no meaning"),
+        (&["--policy", "deadline", "--priority", "5"], "--priority is not supported"),
         (&["--shield", "--housekeeping", &cpu], "is measured"),
         (&["--housekeeping", "1023"], "--housekeeping 1023 is not available"),
         (&["--max-idle-latency", "10us", "--no-dma-latency"], "--no-dma-latency"),

@@ -101,7 +101,10 @@ fn a_damaged_run_is_reported_beside_the_list_of_the_others() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("good") && !said.out.contains("bad"), "{said:?}");
     assert!(said.err.contains("bad/run.json is damaged"), "{said:?}");
-    assert!(!said.err.contains("stray"), "a directory of something else is no damage: {said:?}");
+    assert!(
+        !said.err.contains("stray"),
+        "a directory of something else does not count as damage: {said:?}"
+    );
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn a_run_that_was_killed_before_its_first_sums_says_so_and_not_that_nothing_was_
     assert!(why["verdict"].as_str().unwrap().contains("in the ten worst wake-ups"), "{why}");
     let out = text(&store, &[]);
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("There are no sums of all late wake-ups yet"), "{out}");
+    assert!(words.contains("No sums of all late wake-ups yet"), "{out}");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn absurd_figures_are_reported_and_overflow_nothing() {
         append(&run.join("peaks.jsonl"), &line);
     }
     append(&run.join("peaks.jsonl"), &changed(&run, |peak| peak["at_ns"] = json!(1e300)));
-    assert_eq!(list(&document(&store)["damaged"]).len(), 1, "1e300 is no time");
+    assert_eq!(list(&document(&store)["damaged"]).len(), 1, "1e300 is not a time");
     text(&store, &["--peaks", "all"]);
 }
 

@@ -114,7 +114,7 @@ fn work_that_cannot_be_done_in_time_is_refused() {
         (&["timer", "--work", "500us", "--threads", "2"], "the threads of a CPU (2)"),
         (&["timer", "--work", "500us", "--deadline", "400us"], "the work alone takes 500 us"),
         (&["timer", "--loops-per-ms", "1000"], "add --work"),
-        (&["noise", "--work", "500us"], "--work has no meaning with noise"),
+        (&["noise", "--work", "500us"], "--work is not supported with noise"),
     ] {
         let said = store.run(&[&["run"], asked].concat());
         assert_eq!(said.code, Some(2), "{said:?}");

@@ -185,7 +185,7 @@ fn what_is_published_to_a_group_reaches_each_of_its_members() {
         return;
     }
     if !is_root() {
-        return skip("a network of its own needs root");
+        return skip("a separate network needs root");
     }
     if !tardy::sys::zmq::Library::get().unwrap().has_pgm() {
         return skip("this libzmq was built without PGM");

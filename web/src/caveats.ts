@@ -3,9 +3,11 @@
 import { h, runMark, withCode } from './dom';
 import type { Caveat, PageRun } from './model';
 
-/** So many stand on the first screen; paper has all that weigh. */
+/** The number on the first screen; paper has all that weigh. */
 const SHOWN = 4;
 
+/** The words of the effects for people. */
+const EFFECT: { [effect: string]: string } = { invalidates: 'error', weakens: 'warning', informs: 'info' };
 const RANK: { [effect: string]: number } = { invalidates: 0, weakens: 1, informs: 2 };
 
 export function caveatList(caveats: Caveat[]): HTMLElement {
@@ -43,7 +45,7 @@ function toAll(words: string): HTMLElement {
 
 function item(caveat: Caveat, remedy: boolean, more: string): HTMLElement {
   return h('li', { class: caveat.effect + more },
-    h('span', { class: 'effect' }, caveat.effect), ' ', h('span', { class: 'what' }, ...withCode(caveat.text || caveat.code)),
+    h('span', { class: 'effect' }, EFFECT[caveat.effect] ?? caveat.effect), ' ', h('span', { class: 'what' }, ...withCode(caveat.text || caveat.code)),
     caveat.code ? h('code', { class: 'code' }, caveat.code) : null,
     remedy && caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), ...withCode(caveat.remedy)) : null);
 }

@@ -67,7 +67,7 @@ export function countedOf({ counting }: Context, series: PageSeries): PageSchedu
   return counting.scheduled ? series.scheduled ?? series : series;
 }
 
-/** So many of a series are counted now. */
+/** The number of a series that is counted now. */
 export function countOf({ counting }: Context, summary: SeriesSummary): number {
   return counting.scheduled ? summary.scheduled?.count ?? summary.count : summary.count;
 }
@@ -87,7 +87,7 @@ export function seriesColour(context: Context, name: string, colours: Theme): st
   return slot === undefined ? colours.crowd : colours.series[slot];
 }
 
-/** How the line of a series is drawn: of one run by its colour, of several by the colour of its run and a dash of its own. */
+/** How the line of a series is drawn: of one run by its colour, of several by the colour of its run and a separate dash. */
 export function lineOf(context: Context, run: number, name: string, colours: Theme): { color: string; type: 'solid' | number[] } {
   if (context.page.runs.length < 2) return { color: seriesColour(context, name, colours), type: 'solid' };
   return { color: colours.runs[run % colours.runs.length], type: dashOf(context.slots.get(name) ?? 0) };

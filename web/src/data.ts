@@ -47,7 +47,7 @@ export type AbCaveat = {
 
 /** When to look whether it is decided. */
 export type AbLook = {
-  /** After so many pairs. */
+  /** After this number of pairs. */
   pairs: number;
   /** What was said then; null for a look that did not come. */
   verdict: AbVerdict | null;
@@ -117,9 +117,9 @@ export type AttachParameters = {
 
 /** What became of a run of `attach`. */
 export type AttachRecord = {
-  /** The command that was started; absent where none was. */
+  /** The command that was started; absent if none was. */
   command: AttachedCommand | null;
-  /** When the last of the threads had ended, ns from the start of the run; absent where the run ended first. */
+  /** When the last of the threads had ended, ns from the start of the run; absent if the run ended first. */
   ended_ns: number | null;
   /** Threads that were measured for a part of the time, as others woke up more often and had the room from then on. */
   gave_way: number;
@@ -127,9 +127,9 @@ export type AttachRecord = {
   never_slept?: string[];
   /** Threads for which there was no room; nothing is known of them. */
   no_room: number;
-  /** Of them those without a series of their own, as they lived for less than a second, or others woke up more often: their wake-ups are in the series of their name. */
+  /** Of them those without a separate series, as they lived for less than a second, or others woke up more often: their wake-ups are in the series of their name. */
   pooled_only: number;
-  /** The threads of each name, and after them each thread that has a series of its own. */
+  /** The threads of each name, and after them each thread that has a separate series. */
   rows: AttachedRow[];
   /** Threads that were measured, in all. */
   threads: number;
@@ -153,7 +153,7 @@ export type AttachedCommand = {
   ended: string | null;
   /** Whether tardy ended it, as the run was over. */
   ended_by_tardy: boolean;
-  /** Its exit code; absent where a signal ended it. */
+  /** Its exit code; absent if a signal ended it. */
   exit_code: number | null;
 };
 
@@ -192,7 +192,7 @@ export type AttachedRow = {
   by_interrupt: number;
   /** By calls from other CPUs. */
   by_ipi: number;
-  /** By timers of its own, whose expiry is known. */
+  /** By the thread's timers, whose expiry is known. */
   by_own_timer: number;
   /** By other tasks. */
   by_task: number;
@@ -204,25 +204,25 @@ export type AttachedRow = {
   in_slack: number;
   /** What the series has; absent while that is not known, as nothing woke the thread. */
   latency: AttachedLatency | null;
-  /** From the hard expiry to the CPU, of the wake-ups by timers of its own but those within a cycle; absent without any. */
+  /** From the hard expiry to the CPU, of the wake-ups by the thread's timers except those within a cycle; absent without any. */
   lateness?: AttachedTimes | null;
-  /** Periods that are known to have had no expiry that woke the thread; absent where there is no period. */
+  /** Periods that are known to have had no expiry that woke the thread; absent if it has no period. */
   missed?: number | null;
-  /** The cycles that took longer than the deadline; absent where there is none. */
+  /** The cycles that took longer than the deadline; absent if it has none. */
   over?: AttachedOver | null;
   /** It had another period before: what it missed is counted by the period of the time, and `period_ns` is the last one. */
   period_changed?: boolean;
-  /** From one programmed expiry to the next, ns; absent where they follow no period. */
+  /** From one programmed expiry to the next, ns; absent if they follow no period. */
   period_ns: number | null;
   /** That of its process; absent likewise. */
   pid: number | null;
-  /** How the thread was scheduled in the measured time: `fifo 50`, `other`; where it was seen to change one after the other, `other, then fifo 50`; of all of one name where they have the same. Absent where that could not be read. */
+  /** How the thread was scheduled in the measured time: `fifo 50`, `other`; where it was seen to change one after the other, `other, then fifo 50`; of all of one name where they have the same. Absent if that could not be read. */
   policy?: string | null;
   /** How often it lost its CPU while it wanted it. */
   preempted: number;
   /** Ready but not running, of each wake-up in which it lost its CPU. */
   ready: AttachedTimes;
-  /** From the hard expiry of its own timer to the last time that it went to sleep before the next one; absent where that was not measured, and where the latency is no lateness. */
+  /** From the hard expiry of its timer to the last time that it went to sleep before the next one; absent if that was not measured, and if the latency is not a lateness. */
   response?: AttachedTimes | null;
   /** On a CPU, of each wake-up. */
   run: AttachedTimes;
@@ -236,7 +236,7 @@ export type AttachedRow = {
   tid: number | null;
   /** How often something that it did was not seen: a wake-up, or that it had the CPU or left it. */
   unmatched: number;
-  /** Periods of which it is not known whether they had an expiry, as something that the thread did was not seen: neither met nor missed. Absent where there is no period. */
+  /** Periods of which it is not known whether they had an expiry, as something that the thread did was not seen: neither met nor missed. Absent if it has no period. */
   unsure_periods?: number | null;
   /** Wake-ups after which it was seen to have the CPU. */
   wakeups: number;
@@ -258,7 +258,7 @@ export type AttachedTimes = {
 
 /** What threads slept for within their cycles, summed, in ns: together `wait_ns`. */
 export type AttachedWaits = {
-  /** A futex: any mutex, condition variable or semaphore of the C library; absent where the kernel or the processor does not tell, and it is in `other_ns`. */
+  /** A futex: any mutex, condition variable or semaphore of the C library; absent if the kernel or the processor does not tell, and it is in `other_ns`. */
   futex_ns: number | null;
   /** A device, or a page. */
   io_ns: number;
@@ -320,7 +320,7 @@ export type BandDifference = {
 export type BandwidthParameters = {
   /** The CPU of the process that measures, and of all that it switches to. */
   cpu: number;
-  /** Where the file is that is read; absent where no figure needs one. */
+  /** Where the file is that is read; absent if no figure needs one. */
   directory: string | null;
   /** The CPU of the senders of pipes and sockets. */
   far_cpu: number;
@@ -350,7 +350,7 @@ export type CauseDifference = {
 export type CauseInBand = {
   /** What kind. */
   cause: Cause;
-  /** How much of its own time is an inference rather than measured, 0 to 1. */
+  /** The share of its time that is inferred rather than measured, 0 to 1. */
   inferred: number;
   /** Which one. */
   name: string;
@@ -364,7 +364,7 @@ export type CauseInBand = {
 
 /** A caveat of a run, as `run.json` keeps it. */
 export type Caveat = {
-  /** Stable name, explained in `docs/reference/measuring.md`. */
+  /** Stable name, explained in `docs/reference/caveats.md`. */
   code: string;
   /** What it does to the verdict. */
   effect: Effect;
@@ -399,7 +399,7 @@ export type ClockRecord = {
   offset_ns: number;
   /** The shortest round trip among them, ns. */
   shortest_round_trip_ns: number;
-  /** The true offset lies within so much of it, ns: half the shortest round trip, and what the clocks drifted. */
+  /** The true offset lies within this distance of it, ns: half the shortest round trip, and what the clocks drifted. */
   uncertainty_ns: number;
 };
 
@@ -431,15 +431,15 @@ export type ComparedFigureRow = {
   figure: string;
   /** The share by which equal sides would differ, in 5 % of such comparisons by more; null where nothing tells. */
   floor: number | null;
-  /** Upper end of the ratio's interval; null where there is none. */
+  /** Upper end of the ratio's interval; null if it has none. */
   high: number | null;
-  /** Lower end of the ratio's interval; null where there is none. */
+  /** Lower end of the ratio's interval; null if it has none. */
   low: number | null;
   /** Whether B is better where it has less. */
   lower_is_better: boolean;
   /** Differences below this share are called the same, 0.05 for 5 %: what was asked for, or the floor where that is higher. */
   margin: number;
-  /** Pairs that it rests on; 0 where one run is held against one other. */
+  /** Pairs that it uses; 0 if one run is compared with one other. */
   pairs: number;
   /** Pairs that it would take to decide, if mean and spread stay as they are; null where it is decided, where it would take more than 100,000, and where nothing tells. */
   pairs_needed: number | null;
@@ -460,17 +460,17 @@ export type ComparedUnit = "ns" | "share";
 export type ConditionsRecord = {
   /** The clock source, and those that came after it. */
   clock_sources: string[];
-  /** How long interrupts (`interrupts.csv`, `nmis`) and the averages of the machine were counted, ns: from the end of the warm-up to the end of the last loop. Absent where the warm-up was not over, and in older runs, which counted interrupts from before the warm-up. */
+  /** How long interrupts (`interrupts.csv`, `nmis`) and the averages of the machine were counted, ns: from the end of the warm-up to the end of the last loop. Absent if the warm-up was not over, and in older runs, which counted interrupts from before the warm-up. */
   counted_ns: number | null;
   /** One entry a measured CPU. */
   cpus: CpuRecord[];
-  /** Bytes of locked memory at the end; absent where unknown. */
+  /** Bytes of locked memory at the end; absent if unknown. */
   locked_bytes: number | null;
   /** How often policy, priority and CPUs of the measured threads were asked for. */
   looks: number;
-  /** Whether the kernel stopped real-time tasks for the sake of others; absent where unknown: where the log cannot be read or has lost its beginning, had it before, or where this kernel never logs it. Older runs have false there. */
+  /** Whether the kernel stopped real-time tasks in favor of others; absent if unknown: where the log cannot be read or has lost its beginning, had it before, or where this kernel never logs it. Older runs have false there. */
   rt_throttled: boolean | null;
-  /** System management interrupts; absent where nothing counts them. */
+  /** System management interrupts; absent if nothing counts them. */
   smis: number | null;
   /** Time suspended meanwhile, ns. */
   suspended_ns: number;
@@ -482,7 +482,7 @@ export type ConditionsRecord = {
 export type ConfigRow = {
   /** Its name. */
   option: string;
-  /** Its value in each kernel of `ConfigTable::kernels`; absent where it is not set. */
+  /** Its value in each kernel of `ConfigTable::kernels`; absent if it is not set. */
   values: (string | null)[];
 };
 
@@ -518,15 +518,15 @@ export type CpuPlace = {
 export type CpuRecord = {
   /** Its number. */
   cpu: number;
-  /** Times its frequency was changed; absent where nobody counts. */
+  /** Times its frequency was changed; absent if nobody counts. */
   frequency_changes: number | null;
-  /** Its frequency before and after; absent where it cannot be read. */
+  /** Its frequency before and after; absent if it cannot be read. */
   frequency_khz: [number, number] | null;
   /** Its frequency governor; absent without one. */
   governor: string | null;
-  /** Non-maskable interrupts; absent where nobody counts. */
+  /** Non-maskable interrupts; absent if nobody counts. */
   nmis: number | null;
-  /** Times it was slowed down because of heat; absent where nobody counts. */
+  /** Times it was slowed down because of heat; absent if nobody counts. */
   throttles: number | null;
 };
 
@@ -551,17 +551,17 @@ export type EndRecord = {
   cpu: number | null;
   /** `near`, `far`, `far2`. */
   name: string;
-  /** `thread`, `process`, `machine` (an echo on another one, or in another namespace) or `foreign` (a program that is no tardy). */
+  /** `thread`, `process`, `machine` (an echo on another one, or in another namespace) or `foreign` (another program). */
   place: string;
   /** `fifo 90`, where this tardy arranged that. */
   policy: string | null;
-  /** Bytes that its socket holds unread; absent where it has no socket of its own. */
+  /** Bytes that its socket holds unread; absent if it has no socket. */
   receive_buffer_bytes: number | null;
   /** Bytes that its socket holds unsent. */
   send_buffer_bytes: number | null;
   /** Its version of tardy, where it is an echo. */
   version: string | null;
-  /** How it waits for messages: `sleep`, `spin`, ...; absent where it cannot be chosen. */
+  /** How it waits for messages: `sleep`, `spin`, ...; absent if it cannot be chosen. */
   wait: string | null;
 };
 
@@ -609,11 +609,11 @@ export type Facts = {
   load_average: number[] | null;
   /** Memory of the machine, bytes. */
   memory_bytes: number | null;
-  /** The microcode of the first CPU, as the kernel reports it; absent where it does not, and in runs of older versions. */
+  /** The microcode of the first CPU, as the kernel reports it; absent if it does not, and in runs of older versions. */
   microcode: string | null;
   /** How far the kernel lets itself be preempted. */
   preemption: Preemption;
-  /** Share of time real-time tasks may take, in percent; absent where unlimited or unknown. */
+  /** Share of time real-time tasks may take, in percent; absent if unlimited or unknown. */
   rt_throttling_percent: number | null;
   /** The tardy that measured. */
   tardy_version: string;
@@ -659,7 +659,7 @@ export type FigureChange = {
   high: number;
   /** Lower end of its interval, at the error probability at which it was judged. */
   low: number;
-  /** So many repeats a plan would decide it, if they scatter as these do; null where it is decided, and where no number would. */
+  /** The number of repeats a plan that would decide it if the spread holds; null if it is decided, and where no number would. */
   needed: number | null;
   /** The second to the first. */
   ratio: number;
@@ -683,7 +683,7 @@ export type FigureRange = {
 export type FigureRecord = {
   /** Its upper end. */
   high: number | null;
-  /** Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least where none of them is negative; absent with fewer than two. */
+  /** Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least if none of them is negative; absent with fewer than two. */
   low: number | null;
   /** Mean of the values. */
   mean: number | null;
@@ -704,13 +704,13 @@ export type FlameGraph = {
   caller: number[];
   /** What it is. */
   kind: FlameKind[];
-  /** A place of less than so many percent was put together with others. */
+  /** A place below this percentage was put together with others. */
   least_percent: number;
   /** How many places were put together as too small. */
   merged: number;
   /** What they weigh together. */
   merged_weight: number;
-  /** The file it is from, in `strings`; 0 where there is none, and for functions of the kernel. */
+  /** The file it is from, in `strings`; 0 if it has none, and for functions of the kernel. */
   module: number[];
   /** What it is called, in `strings`. */
   name: number[];
@@ -731,7 +731,7 @@ export type FlowRecord = {
   duplicated: number;
   /** Arrived, but were no messages of this run: of strangers, or damaged. */
   foreign: number;
-  /** Arrived later than `late_over_ns` after their time; absent where nobody asked. */
+  /** Arrived later than `late_over_ns` after their time; absent if it was not requested. */
   late: number | null;
   /** What counts as late, ns. */
   late_over_ns: number | null;
@@ -745,7 +745,7 @@ export type FlowRecord = {
   sent: number;
   /** The series. */
   series: string;
-  /** Messages per second that were asked for; absent where each waits for the one before. */
+  /** Messages per second that were asked for; absent if each waits for the one before. */
   wanted_per_s: number | null;
 };
 
@@ -765,9 +765,9 @@ export type FoundSetting = {
 export type FoundSetup = {
   /** CPUs that were measured, as a list. */
   cpus: string | null;
-  /** What the kernel held when the request was in place, in us; null where there was none. */
+  /** What the kernel held when the request was in place, in us; null if it had none. */
   dma_latency_us: number | null;
-  /** The frequency governor that was set and read back; null where none was asked for. */
+  /** The frequency governor that was set and read back; null if it was not requested. */
   governor: string | null;
   /** Locked memory. */
   memory_lock: MemoryLock | null;
@@ -849,7 +849,7 @@ export type InteractiveTask = {
   name: string;
   /** From the start of one frame to that of the next, ns; absent for a task that never sleeps. */
   period_ns: number | null;
-  /** So long the work of a frame takes alone, ns; absent where it rises from frame to frame from nothing to the whole period. */
+  /** The time that the work of a frame takes alone, ns; absent if it rises from frame to frame from nothing to the whole period. */
   work_ns: number | null;
 };
 
@@ -935,13 +935,13 @@ export type LabFacts = {
   program_hash: string;
   /** QEMU's version. */
   qemu: string;
-  /** SHA-256 over the latencies of all samples, in their order; absent where none were kept. */
+  /** SHA-256 over the latencies of all samples, in their order; absent if none were kept. */
   sample_hash: string | null;
   /** Which start phase. */
   seed: number;
   /** Where time is counted: an instruction takes 2^shift ns. */
   shift: number | null;
-  /** How long the guest waited before it measured, ns; absent where start phases lay on a fixed lattice, as before tardy drew them. */
+  /** How long the guest waited before it measured, ns; absent if start phases lay on a fixed lattice, as before tardy drew them. */
   wait_ns?: number | null;
 };
 
@@ -1065,7 +1065,7 @@ export type MemoryLock = {
 
 /** The result of messages, beside how long they took. */
 export type MessageRecord = {
-  /** How the far end's clock compares with this machine's; absent where both are one. */
+  /** How the far end's clock compares with this machine's; absent if both are one. */
   clock: ClockRecord | null;
   /** Who sent and received: `near` (this tardy), then each far end. */
   ends: EndRecord[];
@@ -1095,7 +1095,7 @@ export type MessageStages = {
 export type MissesInWindow = {
   /** The most misses in any of them. */
   most_missed: number;
-  /** So many periods in a row. */
+  /** A number of periods in a row. */
   periods: number;
 };
 
@@ -1136,7 +1136,7 @@ export type PageAb = {
   b: AbSideRecord;
   /** Caveats of the blocks, each once, worst first. */
   caveats: AbCaveat[];
-  /** Why it ended, where it could not go on; null elsewhere. */
+  /** Why it ended, if it could not continue; null elsewhere. */
   error: string | null;
   /** How many blocks there were, what equal sides differ by, and what it would take: sentences. */
   how: string[];
@@ -1158,7 +1158,7 @@ export type PageBlame = {
   lowest_threshold_ns: number;
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
-  /** What late responses were spent on, in one sentence; null where none was late, or none is measured. */
+  /** What late responses were spent on, in one sentence; null if none was late, or none could be measured. */
   responses: string | null;
   /** Above this every wake-up was blamed, at the end of the run; ns. */
   threshold_ns: number;
@@ -1186,17 +1186,17 @@ export type PageCell = {
 export type PageCellRun = {
   /** The name of its column. */
   column: string;
-  /** Why there is no run, or why it cannot be read. */
+  /** Why the run is missing, or why it cannot be read. */
   error: string | null;
   /** The figures of the matrix in this run. */
   figures: PageRunFigure[];
   /** What gates came to. */
   gates: PageGate[];
-  /** Periods that its series missed together; absent where there is no schedule. */
+  /** Periods that its series missed together; absent if it has no schedule. */
   missed: number | null;
-  /** Its page, from this one; absent where none was made. */
+  /** Its page, from this one; absent if none was made. */
   page: string | null;
-  /** Its directory, from that of the record; absent where it was not begun. */
+  /** Its directory, from that of the record; absent if it was not begun. */
   path: string | null;
   /** Which run of its cell, from 1. */
   repeat: number;
@@ -1206,7 +1206,7 @@ export type PageCellRun = {
   samples: number;
   /** Whether it is measured. */
   status: CellStatus;
-  /** Whether its numbers may be believed; absent where there are none. */
+  /** Whether its numbers may be believed; absent if it has none. */
   validity: Validity | null;
 };
 
@@ -1220,7 +1220,7 @@ export type PageComparison = {
   b: number[];
   /** What B is called, which is judged. */
   b_name: string;
-  /** Which cause differs, in words; empty where that is not known. */
+  /** Which cause differs, in words; empty if that is unknown. */
   cause: string;
   /** What the slowest samples were blamed on, side by side. */
   causes: BandDifference[];
@@ -1238,7 +1238,7 @@ export type PageComparison = {
   sentence: string;
   /** The ratio at each percentile with its interval. */
   shift: ShiftPoint[];
-  /** What the intervals of the shift are; empty where there is no shift. */
+  /** What the intervals of the shift are; empty if it has no shift. */
   shift_meaning: string;
   /** What is said of B. */
   verdict: AbVerdict;
@@ -1274,7 +1274,7 @@ export type PageGate = {
   gate: string;
   /** Why. */
   reason: string;
-  /** The series; absent where it is of all together. */
+  /** The series; absent if it is of all together. */
   series: string | null;
   /** `pass`, `fail` or `inconclusive`. */
   verdict: string;
@@ -1290,7 +1290,7 @@ export type PageLateUse = {
 
 /** Kernels beside each other; or the cells of a plan, or two sides. */
 export type PageMatrix = {
-  /** How the kernels' configurations differ; absent where they are not known. */
+  /** How the kernels' configurations differ; absent if they are not known. */
   config: ConfigTable | null;
   /** Cells without a run. */
   failed: LabFailure[];
@@ -1310,7 +1310,7 @@ export type PageMatrix = {
   runs: PageCellRun[];
   /** How far it came, in words; empty of the lab. */
   state: string;
-  /** The parts of a plan; absent where it has none, and of all others. */
+  /** The parts of a plan; absent if it has none, and of all others. */
   suite: PageSuite | null;
   /** What was measured. */
   title: string;
@@ -1332,7 +1332,7 @@ export type PagePart = {
   ns: number;
   /** Place in `stacks`; 0 for none. */
   stack: number;
-  /** Whose work, `name/pid`; empty where it is no task's. */
+  /** Whose work, `name/pid`; empty if it is not a task's. */
   task: string;
 };
 
@@ -1376,7 +1376,7 @@ export type PagePeaks = {
 export type PagePlan = {
   /** What it comes to, a sentence each, from what was recorded. */
   answers: string[];
-  /** What `tardy check` found before, but for what is fine; absent where it was not looked for. */
+  /** What `tardy check` found before, but for what is fine; absent if it was not checked. */
   findings: PageFinding[] | null;
   /** The machine and its kernel, in a line; empty where nothing was measured. */
   machine: string;
@@ -1414,7 +1414,7 @@ export type PageProfile = {
 
 /** One load. */
 export type PageRow = {
-  /** One place a kernel; absent where nothing was measured. */
+  /** One place a kernel; absent if nothing was measured. */
   cells: (PageCell | null)[];
   /** What it is: `signals (processes=300)`. */
   load: string;
@@ -1452,7 +1452,7 @@ export type PageRun = {
   record: RunRecord;
   /** What its samples are called. */
   samples: SampleWords;
-  /** Whether so many periods were missed that what the wake-ups say of themselves flatters: then the view per scheduled period comes first. Of several runs it does not where a series of one of them missed periods and has no such view. */
+  /** Whether too many periods were missed for the view per wake-up: then the view per scheduled period comes first. Of several runs it does not where a series of one of them missed periods and has no such view. */
   scheduled_first: boolean;
   /** One entry a series of wake-ups in `record.series`, in its order; stages are in `stages`. */
   series: PageSeries[];
@@ -1468,7 +1468,7 @@ export type PageRun = {
 
 /** One figure of one run: that of the series where it is largest. */
 export type PageRunFigure = {
-  /** The upper end; absent where there are too few samples beyond it. */
+  /** The upper end; absent if there are too few samples beyond it. */
   high_ns: number | null;
   /** The lower end of its 95 % interval; absent of the maximum, and where nothing tells. */
   low_ns: number | null;
@@ -1492,7 +1492,7 @@ export type PageScheduled = {
 export type PageSeries = {
   /** The percentile curve: pairs of percentile (0 to 100) and latency in ns, ascending, the last one the maximum at 100. */
   curve: ([number, number])[];
-  /** Counts per time and latency bin of this series alone; absent where there are many series. */
+  /** Counts per time and latency bin of this series alone; absent if there are many series. */
   heat: Heat | null;
   /** Counts per bin of `latency_edges_ns`: pairs of bin and count, empty bins left out. */
   histogram: ([number, number])[];
@@ -1500,7 +1500,7 @@ export type PageSeries = {
   name: string;
   /** Latencies over time. */
   points: Points;
-  /** The same per scheduled period; null where no period was missed, for then it is the same, and where there is no schedule. */
+  /** The same per scheduled period; null where no period was missed, for then it is the same, and if it has no schedule. */
   scheduled: PageScheduled | null;
 };
 
@@ -1658,17 +1658,17 @@ export type PartFigure = {
 export type PingpongParameters = {
   /** The CPU of the near end. */
   cpu: number;
-  /** The CPU of the far end; absent where another program is the far end. */
+  /** The CPU of the far end; absent if another program is the far end. */
   far_cpu: number | null;
   /** The priority of the far end; absent likewise. */
   far_priority: number | null;
-  /** Whether the far end is a program that is no tardy. */
+  /** Whether the far end is another program than tardy. */
   foreign: boolean;
   /** Bytes of one message. */
   size: number;
-  /** So long an answer is waited for, ns. */
+  /** The time-out of an answer, ns. */
   timeout_ns: number;
-  /** The address of the far end; absent where this tardy starts it. */
+  /** The address of the far end; absent if this tardy starts it. */
   to: string | null;
   /** What carries the messages: `tcp`, `futex`, ... */
   transport: string;
@@ -1676,7 +1676,7 @@ export type PingpongParameters = {
 
 /** One part of a plan, or of plans beside each other. */
 export type PlanPart = {
-  /** Figures that are no latencies; none where its probe has none. */
+  /** Figures other than latencies; empty if its probe has no such figures. */
   figures: PartFigure[];
   /** Its name. */
   name: string;
@@ -1784,17 +1784,17 @@ export type ReceiveParameters = {
 export type RunParameters = {
   /** What latencies were to keep, ns; absent for none. */
   deadline_ns?: number | null;
-  /** The length that was asked for, ns; absent where samples are counted instead, and where the run was to go on until it was ended (`--duration inf`): then `samples` is absent too. */
+  /** The length that was asked for, ns; absent if samples are counted instead, and if the run was to continue until it was ended (`--duration inf`): then `samples` is absent too. */
   duration_ns: number | null;
   /** All later than this are kept instead, ns; absent for none. */
   peak_over_ns: number | null;
-  /** How many of the worst wake-ups are kept whole; absent where none are looked into. */
+  /** How many of the worst wake-ups are kept whole; absent if none are looked into. */
   peaks: number | null;
   /** How often a second every CPU was sampled for `profile.json`; absent for never. */
   profile_hz?: number | null;
   /** Whether every single sample is kept. */
   raw: boolean;
-  /** The samples per series that were asked for; absent where a time was, or no end. */
+  /** The samples per series that were asked for; absent if a time was, or no end. */
   samples: number | null;
   /** The latency above which the run ends, ns; absent for none. */
   stop_over_ns: number | null;
@@ -1818,7 +1818,7 @@ export type RunRecord = {
   ended_at: string | null;
   /** What the machine was. */
   facts: Facts;
-  /** Results that are no latencies, in the order in which they are measured; none where a probe has only latencies. */
+  /** Results other than latencies, in the order in which they are measured; none if a probe has only latencies. */
   figures: FigureRecord[];
   /** Unique: start time in ms and four random digits, `20261121-203055.042-1f0c`; of older runs in seconds. */
   id: string;
@@ -1828,7 +1828,7 @@ export type RunRecord = {
   log_interval_ns: number;
   /** What the machine did meanwhile, on average; absent until the end. */
   machine: MachineRecord | null;
-  /** The result of messages; absent where none are exchanged, and until the end. */
+  /** The result of messages; absent if none are exchanged, and until the end. */
   messages: MessageRecord | null;
   /** What the user calls it; the id where no name was given. */
   name: string;
@@ -1897,7 +1897,7 @@ export type Scheduled = {
 
 /** What a deadline is to one series. */
 export type SeriesDeadline = {
-  /** A thread has no period, so that what it passed over without a cycle is in no count. False for what is not attached. */
+  /** A thread has no period, so that what it skipped without a cycle is in no count. False for what is not attached. */
   cycles_alone?: boolean;
   /** The deadline, ns. */
   deadline_ns: number;
@@ -1915,9 +1915,9 @@ export type SeriesDeadline = {
   share_met_high: number | null;
   /** The lower end of its 95 % interval; null with fewer than 10 independent misses. */
   share_met_low: number | null;
-  /** Of an attached thread how often something that it did was not seen: at most so many cycles are in neither count. 0 for others. */
+  /** Of an attached thread how often something that it did was not seen: at most this number of cycles is in neither count. 0 for others. */
   unseen: number;
-  /** The most misses in any so many periods in a row; empty likewise. */
+  /** The most misses in any such number of periods in a row; empty likewise. */
   windows: MissesInWindow[];
   /** The interval of the log with most late samples. */
   worst_interval: WorstInterval | null;
@@ -1947,15 +1947,15 @@ export type SeriesSummary = {
   mean: number | null;
   /** Smallest latency; negative when early. */
   min: number | null;
-  /** Periods that passed without a wake-up of their own; absent where there is no schedule. */
+  /** Periods that passed without a wake-up; absent if it has no schedule. */
   missed: number | null;
   /** `cpu0`, `cpu0#1`, ... */
   name: string;
   /** Highest value of the bucket (0.1 % wide) in which the percentile lies, at most `max`. */
   percentiles: { [name: string]: number };
-  /** The period of its schedule, ns; absent where there is none. */
+  /** The period of its schedule, ns; absent if it has none. */
   period_ns: number | null;
-  /** The same per scheduled period instead of per wake-up; absent where there is no schedule, and where late wake-ups do not account for the periods that were missed. */
+  /** The same per scheduled period instead of per wake-up; absent if it has no schedule, and where late wake-ups do not account for the periods that were missed. */
   scheduled: Scheduled | null;
   /** Which stage: `irq`, `dispatch`, ...; absent for whole latencies. */
   stage: string | null;
@@ -1975,7 +1975,7 @@ export type SeriesSummary = {
 export type SeriesTail = {
   /** Its largest latency, ns: none was over it. */
   max_ns: number;
-  /** The model; null where there is none. */
+  /** The model; null if it has none. */
   model: TailModel | null;
   /** Its name. */
   name: string;
@@ -1983,7 +1983,7 @@ export type SeriesTail = {
   pieces: string;
   /** At 95 % what is over it comes less than once in this time, s, if the load stays. */
   rarer_than_s: number;
-  /** Why there is none; null where there is one. */
+  /** Why it is missing; null if it has one. */
   refusal: string | null;
 };
 
@@ -2020,7 +2020,7 @@ export type ShiftPoint = {
   basis: ShiftBasis;
   /** The upper end. */
   high: number | null;
-  /** The lower end of the ratio's 95 % interval; null where there is none. */
+  /** The lower end of the ratio's 95 % interval; null if it has none. */
   low: number | null;
   /** Which percentile: `99.9`. */
   percentile: string;
@@ -2053,23 +2053,23 @@ export type StreamParameters = {
   both_ways: boolean;
   /** The CPU of the near end. */
   cpu: number;
-  /** The CPU of the far end; absent where it is an echo. */
+  /** The CPU of the far end; absent if it is an echo. */
   far_cpu: number | null;
-  /** The priority of the far end; absent where it is an echo. */
+  /** The priority of the far end; absent if it is an echo. */
   far_priority: number | null;
-  /** How the far end waits; absent where it is an echo. */
+  /** How the far end waits; absent if it is an echo. */
   far_wait: string | null;
-  /** The multicast group; absent where there is none. */
+  /** The multicast group; absent if it has none. */
   group: string | null;
   /** A packet is late when it comes later than this after its time, ns. */
   late_over_ns: number;
   /** Packets per second of each sender. */
   rate_per_s: number;
-  /** Receivers in the group; absent where there is none. */
+  /** Receivers in the group; absent if it has none. */
   receivers: number | null;
   /** Bytes of one packet. */
   size: number;
-  /** The address of the echo; absent where there is none. */
+  /** The address of the echo; absent if it has none. */
   to: string | null;
   /** What carries the packets: `udp`, `tcp`, `multicast`, ... */
   transport: string;
@@ -2091,9 +2091,9 @@ export type SymbolShare = {
   total: number;
 };
 
-/** A level that is exceeded once in a time, on average, if this mix of load goes on. */
+/** A level that is exceeded once in a time, on average, if this mix of load continues. */
 export type TailLevel = {
-  /** The upper end, ns; null where there is none. */
+  /** The upper end, ns; null if it has none. */
   high_ns: number | null;
   /** Whether the time is more than ten times the observed one: an extrapolation of the model. */
   is_extrapolation: boolean;
@@ -2123,7 +2123,7 @@ export type TailModel = {
   threshold_ns: number;
 };
 
-/** What tasks of one name did. Shares are of all samples; interrupts are no task's. */
+/** What tasks of one name did. Shares are of all samples; interrupts belong to no task. */
 export type TaskNameShare = {
   /** Percent in the kernel. */
   kernel: number;
@@ -2147,13 +2147,13 @@ export type ThreadUse = {
   involuntary_switches: number;
   /** Page faults served from a disk. */
   major_faults: number;
-  /** Times it was moved to another CPU; absent where the kernel does not tell. */
+  /** Times it was moved to another CPU; absent if the kernel does not tell. */
   migrations: number | null;
   /** Page faults served without a disk. */
   minor_faults: number;
   /** Its series. */
   series: string;
-  /** Times it went to sleep of its own accord. */
+  /** Times it went to sleep voluntarily. */
   voluntary_switches: number;
 };
 
@@ -2173,11 +2173,11 @@ export type TimerParameters = {
   threads_per_cpu: number;
   /** How its threads wait, as `--wake` has it. */
   wake: string;
-  /** So long the work takes alone that a thread has to do after each wake-up, ns; absent where it has none. */
+  /** The time that the work after each wake-up takes alone, ns; absent if it has none. */
   work_ns?: number | null;
 };
 
-/** Who traces. */
+/** The tracing backend. */
 export type TraceBy = "bpf" | "tracefs";
 
 /** What tracing adds, from slices with and without it in turn, under the loads of the run, before it. Medians are over the wake-ups of all measured threads. */
@@ -2209,13 +2209,13 @@ export type TraceRecord = {
   asked: TraceMode;
   /** Late wake-ups that were blamed. */
   blamed: number;
-  /** By whom; absent where nothing was traced, and in runs of versions that had BPF alone. */
+  /** By whom; absent if nothing was traced, and in runs of versions that had BPF alone. */
   by?: TraceBy | null;
   /** What tracing costs here, where it was measured (`--calibrate`). */
   cost: TraceCost | null;
   /** What it came to; never `auto`. */
   found: TraceMode;
-  /** What the latest run of the store with `--calibrate` found on the same machine, with the same kernel and probe, where as much was traced; absent where there is none, and where this run measured it itself. */
+  /** What the latest run of the store with `--calibrate` found on the same machine, with the same kernel and probe, where as much was traced; absent if it has none, and where this run measured it itself. */
   known_cost?: KnownCost | null;
   /** Events that the recorder lost. */
   lost_events: number;
@@ -2225,13 +2225,13 @@ export type TraceRecord = {
   missing: MissingTracepoint[];
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
-  /** Above this every wake-up was blamed, at the end of the run; ns. 0 where none was. */
+  /** Above this every wake-up was blamed, at the end of the run; ns. 0 if there was no such wake-up. */
   threshold_ns: number;
   /** Wake-ups that matched nothing that was traced and so have no stages. */
   unmatched: number;
-  /** Why not what was asked for, with the remedy; absent where it was had. */
+  /** Why not what was asked for, with the remedy; absent if it was had. */
   why_not: string | null;
-  /** Why not by BPF, with the remedy; absent where it was, and where that was not asked for. */
+  /** Why not by BPF, with the remedy; absent if it was, and where that was not asked for. */
   why_not_bpf?: string | null;
 };
 
@@ -2253,7 +2253,7 @@ export type TrendEvent = {
   title: string;
 };
 
-/** May the numbers be believed? Follows from the worst caveat. */
+/** The validity of a run, set by its most severe caveat. */
 export type Validity = "valid" | "weakened" | "invalid";
 
 /** What readers call that for which the data has short names. */
@@ -2270,7 +2270,7 @@ export type Vocabulary = {
 export type WayOf = {
   /** How long it took, ns. */
   ns: number;
-  /** Absent where the receiver had not gone to sleep: nothing shows when the message came; and of `pacing`. */
+  /** Absent if the receiver had not gone to sleep: nothing shows when the message came; and of `pacing`. */
   stages: MessageStages | null;
   /** `there` or `back`; `packet` from its stamp on; `pacing` from its scheduled time until it was sent. */
   way: string;
@@ -2298,7 +2298,7 @@ export type WithoutHost = {
   samples: number;
   /** By series; only those with stolen time. */
   series: SeriesWithoutHost[];
-  /** Samples that were judged without a record of their own wake-up. */
+  /** Samples that were judged without a record of the wake-up. */
   unmatched: number;
 };
 

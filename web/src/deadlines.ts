@@ -9,7 +9,7 @@ import { runColumn } from './run-column';
 import { Table, type Column } from './table';
 import { columnUnit, count, latency } from './units';
 
-/** So many are shown at first, and printed. */
+/** The number that is shown at first, and printed. */
 const SHOWN = 20;
 
 interface Row {
@@ -36,7 +36,7 @@ export function deadlineSection({ page: { runs } }: Context): HTMLElement | null
   const isAnyOver = rows.some(({ over }) => over);
   return h('section', { class: 'messages', 'aria-label': 'the deadlines' },
     h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Deadlines'), h('span', { class: 'tools' }, table.copy)), table.element, table.more),
-    h('p', { class: 'note' }, 'Of what has a schedule each period counts, also those that passed meanwhile. No interval: fewer than 10 independent misses.'
+    h('p', { class: 'note' }, 'Scheduled periods are counted, including periods that passed during a late wake-up. No interval: fewer than 10 independent misses.'
       + (isAnyOver ? ' Of cycles over it, the mean time: late at the beginning, on a CPU, ready without one, asleep in between (and of that for what), not seen.' : '')));
 }
 

@@ -7,7 +7,7 @@ import type { FigureRecord, PageRun } from './model';
 import { Table, type Column } from './table';
 import { capital, count, threeDigits } from './units';
 
-/** So many are shown at first; of an attached program each name has some, and there are many. */
+/** The number that is shown at first; of an attached program each name has some, and there are many. */
 const SHOWN = 60;
 const SHOWN_OF_NAMES = 12;
 

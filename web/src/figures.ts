@@ -21,7 +21,7 @@ interface Row extends SeriesPair {
   half: Row | null;
 }
 
-/** From the expiry to the end of the work: it holds the latency, and is no part of it. */
+/** From the expiry to the end of the work: it holds the latency, and is not a part of it. */
 const RESPONSE = 'response';
 
 /** What lies between the two ends of each stage. */
@@ -50,10 +50,10 @@ const HALF = 'Half of the round trip above: one way was not measured by itself';
 type View = 'wake-up' | 'scheduled';
 const SHOWN = ['50', '99', '99.9', '99.99'];
 
-/** So many rows are printed: a run of 256 series is not to fill ten pages. */
+/** The number of printed rows: a run of 256 series is not to fill ten pages. */
 const PRINTED = 40;
 
-/** So many rows are seen at first, each with what stands below it, where there are some more than that. */
+/** The number of rows that are seen at first, each with what stands below it, where there are some more than that. */
 const FOLD = 14;
 const SOME_MORE = 6;
 
@@ -168,7 +168,7 @@ function columns(context: Context, rows: Row[], view: View, split: boolean): Col
   if (several) found.push(runColumn(context.page.runs, (row) => row.run));
   found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? capital(many) : 'Periods'));
   if (rows.some(({ summary }) => summary?.missed !== null)) {
-    found.push(whole('missed', ({ summary }) => summary?.missed ?? null, 'Periods that passed without a wake-up of their own'));
+    found.push(whole('missed', ({ summary }) => summary?.missed ?? null, 'Periods without a wake-up'));
   }
   if (any(({ summary }) => summary?.early)) found.push(whole('early', ({ summary }) => summary?.early ?? null, `${capital(many)} before their time; in count and min, not in the percentiles`));
   if (any(({ summary }) => summary?.above)) found.push(whole('over 1 h', ({ summary }) => summary?.above ?? null, 'Latencies over one hour; in count and max, not in the percentiles'));

@@ -9,7 +9,7 @@ import { instant, count } from './units';
 const STATUS: { [status in Status]: string } = {
   complete: '',
   running: 'still running when this page was made',
-  interrupted: 'interrupted: ended early, what there is, is whole',
+  interrupted: 'interrupted: ended early; recorded data is complete',
   stopped_over: 'stopped: a latency passed the limit to stop at',
   crashed: 'crashed: the record ends where it was last written',
   imported: 'imported: another program measured it',
@@ -40,9 +40,14 @@ function emptyHeadline(run: PageRun): string {
   return samples === 0 ? 'No samples were recorded.' : `${count(samples)} samples.`;
 }
 
+/** The word for people. */
+export function displayed(validity: string): string {
+  return validity === 'weakened' ? 'questionable' : validity;
+}
+
 function verdict(validity: Validity): HTMLElement {
   const known = ['valid', 'weakened', 'invalid'].includes(validity);
-  return h('span', { class: `verdict ${known ? validity : 'invalid'}`, title: 'May the numbers be believed? Follows from the worst caveat.' }, validity);
+  return h('span', { class: `verdict ${known ? validity : 'invalid'}`, title: 'Validity: set by the most severe caveat' }, displayed(validity));
 }
 
 function status(value: Status): HTMLElement | null {

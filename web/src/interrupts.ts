@@ -6,9 +6,9 @@ import type { InterruptRow, PageRun } from './model';
 import { Table, type Column } from './table';
 import { counted, latency, rate } from './units';
 
-/** So many CPUs have a column: those that were latest. */
+/** The number of CPUs with a column: those that were latest. */
 const CPUS_SHOWN = 8;
-/** So many sources are shown at first: the busiest. */
+/** The number of sources that are shown at first: the busiest. */
 const SOURCES_SHOWN = 15;
 
 /** The table of one run, with its tools and what it leaves out. */

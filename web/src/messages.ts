@@ -57,7 +57,7 @@ function flowColumns(flows: Of<FlowRecord>[]): Column<Of<FlowRecord>>[] {
     // What cannot happen to a ping-pong is shown only if it did.
     !trips || some((flow) => flow.duplicated) ? whole('duplicated', 'duplicated', 'Arrived more than once', (flow) => flow.duplicated) : null,
     !trips || some((flow) => flow.reordered) ? whole('reordered', 'reordered', 'Came after a later one', (flow) => flow.reordered) : null,
-    !trips || some((flow) => flow.foreign) ? whole('foreign', 'foreign', 'Came, but were none of this run: of strangers, or damaged', (flow) => flow.foreign) : null,
+    !trips || some((flow) => flow.foreign) ? whole('foreign', 'foreign', 'Received, but not of this run: from other senders, or damaged', (flow) => flow.foreign) : null,
     known((flow) => flow.wanted_per_s) ? perSecond('asked/s', 'wanted_per_s', 'Per second, as asked for', (flow) => flow.wanted_per_s) : null,
     known((flow) => flow.achieved_per_s) ? perSecond('sent/s', 'achieved_per_s', 'Per second, as sent', (flow) => flow.achieved_per_s) : null,
   ];

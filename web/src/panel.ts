@@ -13,7 +13,7 @@ import type { Follower, Stretch } from './view';
 export interface Reading {
   title: string;
   rows: { colour?: string; name: string; value: string }[];
-  /** Where on the x axis it is, where that is not where the cursor was. */
+  /** Where on the x axis it is, if it differs from the cursor. */
   at?: number;
 }
 

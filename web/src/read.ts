@@ -19,7 +19,7 @@ function run(own: DataRun): PageRun {
   };
 }
 
-/** The page's data, whole; throws where the block is absent, is no JSON, or lacks a field. */
+/** The page's data, whole; throws where the block is absent, is not JSON, or lacks a field. */
 export function readPage(source: Document): Page {
   const block = source.getElementById('tardy-data');
   if (!block) throw new Error('this page has no data block (tardy-data)');

@@ -16,10 +16,10 @@ export function record(page: Page): HTMLElement {
     group('record-setup', 'Setup: asked and found', setup(runs)),
     group('record-probe', 'Probe and run', facts(runs, runFacts, 'probe and run')),
     group('record-facts', 'Facts of the machine', facts(runs, (run) => flatten(run.record.facts), 'facts')),
-    group('record-loads', `Loads and their proof (${runs.map((run) => run.record.loads.length).join(' and ')})`, loads(runs)),
-    group('record-machine', 'The machine meanwhile, on average', facts(runs, (run) => flatten(run.record.machine ?? {}), 'machine')),
+    group('record-loads', `Load activity (${runs.map((run) => run.record.loads.length).join(' and ')})`, loads(runs)),
+    group('record-machine', 'System activity, on average', facts(runs, (run) => flatten(run.record.machine ?? {}), 'machine')),
     group('record-conditions', 'Conditions meanwhile', facts(runs, (run) => flatten(run.record.conditions ?? {}), 'conditions')),
-    group('record-interrupts', `Interrupts that moved (${runs.map((run) => run.interrupts.length).join(' and ')})`, interrupts(runs)),
+    group('record-interrupts', `Interrupt counts that changed (${runs.map((run) => run.interrupts.length).join(' and ')})`, interrupts(runs)),
     group('record-versions', 'Versions', facts(runs, (run) => versions(page, run), 'versions')));
   return h('section', { class: 'record', 'aria-label': 'the record' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Record'), search(body), h('span', { class: 'tools' }, openAll(body))),

@@ -1,6 +1,6 @@
 // Choosing one series or all: a list, and chips that are at the same time the key of colours and
 // dashes. All show and set the one selection of the page. With many series only those that have a
-// colour are chips, the list has all: a key of 256 entries is none.
+// colour are chips, the list has all: a key of 256 entries is useless.
 
 import { seriesColour, type Context } from './context';
 import { h, runMark } from './dom';

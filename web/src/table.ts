@@ -37,9 +37,9 @@ export interface TableSpec<Row> {
   rowClass?: (row: Row) => string;
   /** Rows that stay right below theirs, however the table is sorted. */
   under?: (row: Row) => Row[];
-  /** Paper has so many rows, and says of how many. */
+  /** The number of rows on paper, which says of how many. */
   printed?: number;
-  /** So many rows are seen at first; `more` has the others. */
+  /** The number of rows that are seen at first; `more` has the others. */
   shown?: number;
   /** The same of rows with those right below theirs, on a screen alone: paper has what it has. */
   fold?: number;
@@ -51,9 +51,9 @@ export interface TableSpec<Row> {
 export class Table<Row> {
   readonly element: HTMLElement;
   readonly copy: HTMLButtonElement;
-  /** Shows the rows beyond the first; hidden where there are none, or all are shown. */
+  /** Shows the rows beyond the first; hidden without any, or if all are shown. */
   readonly more: HTMLButtonElement;
-  /** Shows the columns that are `extra`, and hides them again; hidden where there are none. */
+  /** Shows the columns that are `extra`, and hides them again; hidden without any. */
   readonly wider: HTMLButtonElement;
   private unfolded = false;
   private wide = false;

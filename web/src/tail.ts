@@ -1,5 +1,5 @@
 // Long enough? Per series what was not seen, and levels of longer times by a model of its tail, or
-// why there are none.
+// why they are missing.
 
 import type { Context } from './context';
 import { h } from './dom';
@@ -14,10 +14,10 @@ interface Row {
   tail: SeriesTail;
 }
 
-/** So many rows are printed: a run of 256 series is not to fill ten pages. */
+/** The number of printed rows: a run of 256 series is not to fill ten pages. */
 const PRINTED = 40;
 
-/** So many series are named that have no levels for the same reason. */
+/** The number of series that are named that have no levels for the same reason. */
 const NAMED = 8;
 
 const TIMES: [string, number][] = [['an hour', 3600], ['a day', 86400], ['a year', 31557600]];
@@ -38,7 +38,7 @@ export function tailSection({ page }: Context): HTMLElement | null {
     h('div', { class: 'bar-line' }, h('h2', {}, 'Long enough?'), h('span', { class: 'tools' }, table.copy)),
     table.element,
     h('p', { class: 'note' }, 'None was over the maximum. At 95 %, clusters of what is over it come less than once in the time beside it, if the load stays. Levels are exceeded once in their time, on average, '
-      + 'by a model of the tail, with 95 % intervals, if this mix of load goes on; what comes more rarely than the run is long is not in them.'),
+      + 'by a model of the tail, with 95 % intervals, if this mix of load continues; what comes more rarely than the run is long is not in them.'),
     far ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Grey'), ': more than ten times the observed time: an extrapolation of a model.') : null,
     ...[...reasons].map(([reason, names]) => h('p', { class: 'note' }, `No levels of ${names.slice(0, NAMED).join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}: ${reason}.`)));
 }

@@ -9,7 +9,7 @@ import { runColumn } from './run-column';
 import { Table, type Column } from './table';
 import { columnUnit, count, latency } from './units';
 
-/** So many are shown at first, and printed. */
+/** The number that is shown at first, and printed. */
 const SHOWN = 20;
 
 interface Row {
@@ -45,7 +45,7 @@ function rowsOf(run: PageRun, index: number): Row[] {
   return threads.map((thread) => ({ run: index, thread }));
 }
 
-/** Threads for which there is no row. */
+/** Threads without a row. */
 function leftOut({ record }: PageRun, several: boolean): HTMLElement | null {
   const few = record.attached?.pooled_only ?? 0;
   if (few === 0) return null;
@@ -62,7 +62,7 @@ function worst(thread: AttachedRow): number {
 
 function columns(rows: Row[]): Column<Row>[] {
   const has = (pick: (thread: AttachedRow) => number): boolean => rows.some(({ thread }) => pick(thread) > 0);
-  const late = times(rows, 'late', 'lateness', ['p50', 'p99', 'max'], 'From the hard expiry of its own timer to the CPU, of the wake-ups by such timers');
+  const late = times(rows, 'late', 'lateness', ['p50', 'p99', 'max'], 'From the hard expiry of its timer to the CPU, of the wake-ups by such timers');
   const dispatch = times(rows, 'dispatch', 'dispatch', ['p50', 'p99', 'max'], 'From each wake-up to the CPU');
   const run = times(rows, 'run', 'run', ['p50', 'p99'], 'On a CPU, of each wake-up');
   const blocked = times(rows, 'blocked', 'blocked', ['p50', 'p99'], 'Asleep, up to each wake-up');
@@ -115,7 +115,7 @@ function isMixed({ latency: own, by_own_timer, wakeups }: AttachedRow): boolean 
 
 /** Which part of its wake-ups was by its own timers; where that could mean either, what its latency is. */
 const ownTimer: Column<Row> = {
-  title: 'own timer', raw: 'own_timer', hint: 'Which part of its wake-ups was by timers of its own; where that could mean either, what its latency is: settled by its first 8 to 64 wake-ups, and as that of its name from a third to two thirds',
+  title: 'own timer', raw: 'own_timer', hint: 'Which part of its wake-ups was by its timers; where that could mean either, what its latency is: settled by its first 8 to 64 wake-ups, and as that of its name from a third to two thirds',
   value: ({ thread }) => (thread.wakeups > 0 ? thread.by_own_timer / thread.wakeups : null),
   cell: ({ thread }) => {
     if (thread.wakeups === 0) return '\u2013';

@@ -111,7 +111,7 @@ export function moment(startedAt: string, seconds: number): string {
   return at.toISOString().replace('T', ' ').replace('Z', ' UTC');
 }
 
-/** An RFC 3339 time as people read it: "2026-11-21 20:30:55 UTC"; as it came where it is none. */
+/** An RFC 3339 time as people read it: "2026-11-21 20:30:55 UTC"; unchanged if it is not a time. */
 export function instant(rfc3339: string): string {
   const at = Date.parse(rfc3339);
   if (Number.isNaN(at)) return rfc3339;
@@ -137,7 +137,7 @@ export function columnUnit(values: number[]): ColumnUnit {
   return { unit, write: (ns) => (ns / factor).toFixed(decimals) };
 }
 
-/** A figure that is no latency, with three digits that count, as the tables of a terminal have them. */
+/** A metric other than a latency, with three digits that count, as the tables of a terminal have them. */
 export function threeDigits(value: number | null): string {
   if (value === null) return '\u2013';
   const size = Math.abs(value);

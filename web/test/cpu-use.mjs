@@ -62,15 +62,15 @@ async function drawn(page) {
   return shown > 0 && shown <= known && (known > 100 || shown === known) ? [] : [`${shown} boxes for ${known} places`];
 }
 
-/** A stack that goes on below the last row is said to, and a zoom shows what is below. */
+/** A stack that continues below the last row is said to, and a zoom shows what is below. */
 async function deep(page) {
   const said = async () => /The first 40 rows/.test(await page.locator('.flame-note').first().textContent());
   const last = page.locator('.flame').first().locator('.flame-place').filter({ hasText: /^level38/ });
   if (await last.count() === 0) return [];
-  const reasons = await said() ? [] : ['it is not said that stacks go on'];
+  const reasons = await said() ? [] : ['it is not said that stacks continue'];
   await last.evaluate((own) => { const box = own.getBoundingClientRect(); own.dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 })); });
   if (await page.locator('.flame').first().locator('.flame-place').filter({ hasText: /^level59/ }).count() !== 1) reasons.push('a zoom does not show what is below');
-  if (await said()) reasons.push('it is said to go on where it ends');
+  if (await said()) reasons.push('it is said to continue where it ends');
   await page.locator('.flame').first().press('Escape');
   return reasons;
 }

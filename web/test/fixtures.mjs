@@ -271,15 +271,15 @@ const STOCK = { base: 5200, spread: 0.45, shoulder: 0.08, peak: 2400000, peakSha
 export function plain() {
   return page([run('hackbench-stock', {
     seed: 1, seconds: 20, cpus: 2, shape: STOCK, early: 5,
-    headline: '99.9 % of wake-ups came within 64 us; the worst took 2.4 ms, on CPU 1, 14.2 s after the start.',
+    headline: '99.9% of wake-ups were at most 64 us late; the worst took 2.4 ms, on CPU 1, 14.2 s after the start.',
     more: { caveats: [CAVEATS.idle, CAVEATS.throttle], validity: 'weakened' },
   })], edges(8e6));
 }
 
 export function comparison() {
   return page([
-    run('stock', { seed: 2, seconds: 30, cpus: 2, shape: STOCK, headline: '99.9 % of wake-ups came within 66 us; the worst took 2.4 ms, on CPU 0.', more: { facts: { ...FACTS, kernel: '6.12.57+deb13-amd64', preemption: { model: 'voluntary', source: '/sys/kernel/debug/sched/preempt' } } } }),
-    run('rt', { seed: 3, seconds: 20, cpus: 2, shape: RT, headline: '99.9 % of wake-ups came within 42 us; the worst took 118 us, on CPU 1.', more: { caveats: [CAVEATS.throttle] } }),
+    run('stock', { seed: 2, seconds: 30, cpus: 2, shape: STOCK, headline: '99.9% of wake-ups were at most 66 us late; the worst took 2.4 ms, on CPU 0.', more: { facts: { ...FACTS, kernel: '6.12.57+deb13-amd64', preemption: { model: 'voluntary', source: '/sys/kernel/debug/sched/preempt' } } } }),
+    run('rt', { seed: 3, seconds: 20, cpus: 2, shape: RT, headline: '99.9% of wake-ups were at most 42 us late; the worst took 118 us, on CPU 1.', more: { caveats: [CAVEATS.throttle] } }),
   ], edges(8e6));
 }
 
@@ -320,7 +320,7 @@ export function day() {
   const all = new Map();
   const parts = Array.from({ length: cpus }, (_, cpu) => daySeries(cpu, { next, seconds, bins, bounds, all }));
   return page([{
-    headline: '99.999 % of wake-ups came within 48 us; the worst of 5.5 billion took 3.1 ms, on CPU 41, 11 h 20 min after the start.',
+    headline: '99.999% of wake-ups were at most 48 us late; the worst of 5.5 billion took 3.1 ms, on CPU 41, 11 h 20 min after the start.',
     line: 'rack3-node7 · Linux 6.12.57 PREEMPT_RT · 64 CPUs · hackbench (64 groups) and disk · 24 h',
     record: record('day-64', seconds, parts.map((part) => part.summary), { facts: { ...FACTS, cpus_online: '0-63', cpus_allowed: '0-63', topology: Array.from({ length: 64 }, (_, cpu) => ({ cpu, package: cpu >> 5, core: cpu & 31 })) } }),
     command: 'tardy run timer --duration 24h --load hackbench:groups=64 --load disk', time_edges_s: times, heat: columns(all), series: parts.map((part) => part.drawn),
@@ -458,8 +458,8 @@ function used() {
 function stalled() {
   const late = { base: 5200, spread: 0.45, shoulder: 0.08, peak: 60e6, peakShare: 0.05 };
   return page([
-    run('other', { most_ns: 70e6, seed: 16, seconds: 20, cpus: 2, shape: late, headline: '99.9 % of scheduled periods had their wake-up within 56 ms; the worst was 60 ms late, on CPU 1.' }),
-    run('fifo', { seed: 17, seconds: 20, cpus: 2, shape: RT, headline: '99.9 % of wake-ups came within 42 us; the worst was 118 us late, on CPU 0.' }),
+    run('other', { most_ns: 70e6, seed: 16, seconds: 20, cpus: 2, shape: late, headline: '99.9% of scheduled periods had their wake-up within 56 ms; the worst was 60 ms late, on CPU 1.' }),
+    run('fifo', { seed: 17, seconds: 20, cpus: 2, shape: RT, headline: '99.9% of wake-ups were at most 42 us late; the worst was 118 us late, on CPU 0.' }),
   ], edges(70e6));
 }
 

@@ -283,7 +283,7 @@ test('each cell of a plan says what is measured, and leads to the pages of its r
   for (const said of ['2 of 3 measured', 'not measured yet', 'failed', '1 invalid', '2 gates fail', 'repeat 1', '2\u202f468 missed']) assert.ok(words.includes(said), `${said}: ${words}`);
   const all = await cells(page, '[aria-label="runs"]');
   assert.equal(all.length, 18);
-  assert.match(all[2].join('|'), /weakened|valid.*1234.*250 us\(248 to 253 us\)/);
+  assert.match(all[2].join('|'), /questionable|valid.*1234.*250 us\(248 to 253 us\)/);
 });
 
 test('the page of two suites has a table for each part, verdicts, causes and what was found before', async () => {

@@ -186,7 +186,7 @@ impl Metadata {
         let mut seen = BTreeSet::new();
         let mut linked = BTreeMap::new();
         while let Some(id) = wanted.pop() {
-            let package = packages.get(id).with_context(|| format!("{id} is no package"))?;
+            let package = packages.get(id).with_context(|| format!("{id} is not a package"))?;
             if package.is_macro() || !seen.insert(id) {
                 continue;
             }

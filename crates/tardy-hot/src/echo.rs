@@ -260,7 +260,7 @@ pub fn serve<W: EchoIo, A: Answer>(
 #[cold]
 fn rest() {
     let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: reads the time, and writes nothing as there is no place for what is left.
+    // SAFETY: reads the time, and writes nothing because no place is given for the rest.
     unsafe { libc::nanosleep(&raw const pause, core::ptr::null_mut()) };
 }
 
@@ -322,7 +322,7 @@ fn errno() -> c_int {
 #[inline(always)]
 fn receive(descriptor: c_int, into: &mut [u8], flags: c_int) -> Result<usize, c_int> {
     let (at, length) = (into.as_mut_ptr().cast::<c_void>(), into.len());
-    // SAFETY: writes at most `length` bytes to the slice; a descriptor that is none is an error.
+    // SAFETY: writes at most `length` bytes to the slice; an invalid descriptor is an error.
     let got = unsafe { libc::recv(descriptor, at, length, flags) };
     usize::try_from(got).map_err(|_| errno())
 }

@@ -4,7 +4,7 @@
 //!
 //! # What lies between the clock reads
 //!
-//! The wake-up is that of [`crate::wakeup`]. The loop is timed by two clock reads of its own, after
+//! The wake-up is that of [`crate::wakeup`]. The loop is timed by two separate clock reads, after
 //! the sample was recorded: what is longer than usual was taken from the thread meanwhile.
 
 use core::{ffi::c_int, hint::black_box, sync::atomic::Ordering};

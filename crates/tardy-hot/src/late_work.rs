@@ -133,7 +133,7 @@ mod tests {
         // Of another expiry: nothing is known of it.
         turn(&mut sink, Sample { t_ns: 2_000, ..sample });
         sink.miss(3);
-        assert_eq!(inner.1, 6, "all goes on");
+        assert_eq!(inner.1, 6, "all continues");
         let mut found = Vec::new();
         reader.drain(|late| found.push(late));
         let [known, unknown] = found[..] else { panic!("{found:?}") };

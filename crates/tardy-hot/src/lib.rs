@@ -4,7 +4,7 @@
 //!
 //! Between the first and the last turn of a loop in this crate there is, per turn: one wait, the
 //! clock reads that the loop's documentation names, stores into memory that was touched before the
-//! loop began, and relaxed loads of flags. There is no allocation, lock, formatting, logging,
+//! loop began, and relaxed loads of flags. It has no allocation, lock, formatting, logging,
 //! floating point, panic path or branch on configuration: which loop runs is chosen before, by
 //! generics. Differences are signed. A failed system call is stored as a number and ends the loop;
 //! the caller explains it. `tests/no_surprises.rs` counts allocations, page faults and system

@@ -48,7 +48,7 @@ const _: () = assert!(size_of::<ThreadRecord>() == 128);
 pub fn records(words: &[AtomicU64]) -> &[ThreadRecord] {
     let each = size_of::<ThreadRecord>() / size_of::<AtomicU64>();
     // SAFETY: a record consists of atomics without gaps, of which every value is one, and asks for
-    // the alignment of a word; so many of them lie in `words`, which is borrowed as long.
+    // the alignment of a word; this number of them lies in `words`, which is borrowed as long.
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len() / each) }
 }
 

@@ -123,7 +123,7 @@ mod tests {
         stop.set_over(2_000_000);
         assert!(stop.is_set());
         let mut text = [0; 100];
-        // SAFETY: room for so many bytes.
+        // SAFETY: room for these bytes.
         let length = unsafe { libc::read(ends[0], text.as_mut_ptr().cast(), text.len()) };
         for end in ends {
             // SAFETY: nobody uses it any more.

@@ -62,7 +62,7 @@ pub trait Packets {
     /// Sends one packet without waiting.
     ///
     /// # Errors
-    /// The `errno` of the system call: `EAGAIN` or `ENOBUFS` where there is no room.
+    /// The `errno` of the system call: `EAGAIN` or `ENOBUFS` without room.
     fn send(&mut self, packet: &Packet) -> Result<(), c_int>;
 
     /// Takes one packet without waiting.

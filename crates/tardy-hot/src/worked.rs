@@ -1,8 +1,8 @@
 //! Where samples go when each wake-up has work to do: a sink around another.
 //!
-//! Per turn it does so many loops of [`crate::frames::work`], reads the clock once more, and
-//! records the response: from the programmed expiry to the end of the work. All of that lies after
-//! the clock read of the wake-up.
+//! Per turn it does a given number of loops of [`crate::frames::work`], reads the clock once more,
+//! and records the response: from the programmed expiry to the end of the work. All of that lies
+//! after the clock read of the wake-up.
 
 use std::sync::Arc;
 

@@ -404,7 +404,7 @@ fn say_where_clock_reads_are_calls(found: &traced::Found) {
         );
         let source = source.unwrap_or_else(|_| "unknown".into());
         println!(
-            "skipped: that clock reads are no system calls: the clock source {} has no vDSO",
+            "skipped: that clock reads make no system calls: the clock source {} has no vDSO",
             source.trim()
         );
     }

@@ -40,7 +40,7 @@ pub const JUDGED_BY_DEFAULT: [ComparedFigure; 3] =
 
 /// A name that no figure has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no figure {0:?} to compare; there are p50, p90, p99, p99.9, p99.99, max, missed")]
+#[error("unknown metric {0:?}; known are p50, p90, p99, p99.9, p99.99, max, missed")]
 pub struct UnknownFigure(String);
 
 impl ComparedFigure {

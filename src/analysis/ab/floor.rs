@@ -2,8 +2,8 @@
 //!
 //! The two blocks in the middle of a quad are of the same side, and as near to each other as those
 //! that are compared. So their differences are those of a comparison of A with A and of B with B,
-//! and come for free. The floor raises the margin below which sides are called the same; it is no
-//! second test.
+//! and come for free. The floor raises the margin below which sides are called the same; it is not
+//! a second test.
 
 use crate::analysis::distributions::t_upper;
 

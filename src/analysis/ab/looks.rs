@@ -1,6 +1,6 @@
 //! When a comparison may stop: at looks that are fixed beforehand.
 //!
-//! Who looks after every pair, and stops when 5 % are reached, errs in about 20 % of the cases. So
+//! A look after every pair that stops at 5 % errs in about 20 % of the cases. So
 //! there are five looks at most, at fixed numbers of pairs, with the boundaries of O'Brien and
 //! Fleming (Biometrics 35, 1979, p. 549): strict at first, nearly the usual ones at the end, 5 %
 //! over all. The probabilities come from the recursion of Armitage, McPherson and Rowe (JRSS A 132,
@@ -28,14 +28,14 @@ const LOOKS: u32 = 5;
 /// Steps of the numerical integration between the boundaries; even, as Simpson's rule wants it.
 const STEPS: usize = 100;
 
-/// Why there are no looks.
+/// Why looks are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum LookError {
     /// The budget is too small, or absurd.
     #[error("{0} pairs of blocks; a comparison takes 6 to 1000000: give it more time (--budget)")]
     Pairs(u32),
     /// No figure.
-    #[error("there is no figure to judge")]
+    #[error("no metric to judge")]
     NoFigure,
     /// An invalid error probability.
     #[error("an error probability of {0} is not possible; it lies between 0 and 0.5, as 0.05 does")]

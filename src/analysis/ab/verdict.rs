@@ -46,7 +46,7 @@ pub struct FigureResult {
     /// What follows.
     pub verdict: AbVerdict,
     /// Whether the intervals of different looks have nothing in common: the difference is not the
-    /// same all the time, and there is no verdict. The interval is that of the last look.
+    /// same all the time, and the verdict is missing. The interval is that of the last look.
     pub contradictory: bool,
 }
 

@@ -225,8 +225,8 @@ fn reason_not_to(base: &MatrixCell, cell: &MatrixCell, runs: &[Document]) -> Opt
     }
     if labs().any(|lab| lab.mode == "deterministic" && lab.wait_ns.is_none()) {
         return Some(
-            "not judged: start phases of a fixed lattice, as an older tardy had them, are no \
-             random sample; measure again"
+            "not judged: start phases of a fixed lattice, as an older tardy had them, are not \
+             a random sample; measure again"
                 .into(),
         );
     }

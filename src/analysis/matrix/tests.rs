@@ -130,7 +130,7 @@ fn fewer_start_phases_than_it_takes_are_not_judged_and_the_same_one_counts_once(
     let mut runs = pair(4);
     runs.extend(pair(4));
     assert_eq!(refused(&runs), "not judged: 4 of the 5 start phases that it takes");
-    assert!(matrix(&runs).unwrap().remarks.is_empty(), "the same samples twice are no doubt");
+    assert!(matrix(&runs).unwrap().remarks.is_empty(), "the same samples twice cause no doubt");
     // More loads share the 5 %, so that each takes more.
     let mut many = pair(5);
     assert_eq!(judgement(&many).not_judged, None);
@@ -193,10 +193,7 @@ fn a_kernel_that_differs_from_itself_raises_what_others_must_exceed() {
     assert_eq!((other.kernel, own.kernel), (1, 2));
     assert!(own.figures.iter().all(|one| one.verdict == AbVerdict::Same), "{own:?}");
     assert!(other.figures.iter().all(|one| one.verdict == AbVerdict::Worse), "{other:?}");
-    assert_eq!(
-        found.comparisons, 3,
-        "those of equal kernels have an error probability of their own"
-    );
+    assert_eq!(found.comparisons, 3, "those of equal kernels have a separate error probability");
     assert!(found.remarks.is_empty(), "{:?}", found.remarks);
     let found = with(1.3, slower(1.2));
     let other = &found.loads[0].judgements[0];

@@ -158,6 +158,6 @@ mod tests {
         let empty = BlockCount::default();
         let mut some = blocks(&[1, 2, 3, 4]);
         some.extend([empty; 100]);
-        assert_eq!(dependence(&some), None, "a block without samples is none");
+        assert_eq!(dependence(&some), None, "a block without samples does not count");
     }
 }

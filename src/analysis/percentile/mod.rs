@@ -105,7 +105,7 @@ pub fn of_samples(percent: f64, samples_ns: &[u64], block_length: usize) -> Perc
 }
 
 impl Support {
-    /// What these samples, with so many beyond the percentile in each block, say about it.
+    /// What these samples, with these numbers beyond the percentile in each block, say about it.
     #[must_use]
     pub fn of(percent: f64, samples: u64, blocks: &[BlockCount]) -> Self {
         let dependence = dependence(blocks);

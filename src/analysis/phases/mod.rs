@@ -277,7 +277,7 @@ mod tests {
         let other = judge(&[figure(&of_phase, &turned)], 1)[0];
         assert!(!other.is_paired && other.verdict == AbVerdict::Inconclusive, "{other:?}");
         let missing = PhaseFigure { pairs: Vec::new(), ..figure(&of_phase, &slower) };
-        assert!(!judge(&[missing], 1)[0].is_paired, "other phases are no pairs");
+        assert!(!judge(&[missing], 1)[0].is_paired, "other phases make no pairs");
     }
 
     #[test]

@@ -105,8 +105,8 @@ impl Unsteadiness {
     }
 }
 
-/// What is not stationary in a series of a run with so many `series`, which share the false alarms.
-/// Absent with fewer than [`FEWEST_BLOCKS`] intervals that are filled.
+/// What is not stationary in a series of a run with this number of `series`, which share the false
+/// alarms. Absent with fewer than [`FEWEST_BLOCKS`] intervals that are filled.
 #[must_use]
 pub fn unsteadiness(blocks: &[LoggedInterval], series: usize) -> Option<Unsteadiness> {
     let filled = filled(blocks);

@@ -13,7 +13,7 @@ struct Critical {
     /// Probabilities, falling, and the values that are exceeded with them: of 150,000 simulated
     /// sequences of 300 independent normal numbers.
     quantiles: [(f64, f64); 6],
-    /// Beyond the last of them the square root of the value grows so much with each factor of e by
+    /// Beyond the last of them the square root of the value grows by this with each factor of e by
     /// which the probability falls: about as along the table, and in the simulation to 0.0001.
     slope: f64,
 }

@@ -58,7 +58,7 @@ pub struct TailPieces<'a> {
     pub highest_share: f64,
 }
 
-/// Why there is no model.
+/// Why a model is missing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Refusal {
     /// The level moved within the run, or high values are periodic.

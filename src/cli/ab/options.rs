@@ -28,7 +28,7 @@ pub(in crate::cli) struct Side {
 /// that a block gets what was typed and nothing that was made of it.
 pub(in crate::cli) fn common_words(argv: &[String], verb: &str) -> Result<Vec<String>> {
     let matches = crate::cli::command().try_get_matches_from(argv)?;
-    let none = || format!("these are no words of `tardy {verb}`");
+    let none = || format!("these are not options of `tardy {verb}`");
     let matches = matches.subcommand_matches(verb).with_context(none)?;
     let common = CommonFlags::augment_args(Command::new("run"));
     let mut words = Vec::new();
@@ -88,10 +88,12 @@ fn refuse(flag: &str, matches: &ArgMatches, common: &[String]) -> Result<()> {
         match id {
             "calibrate" => bail!("--calibrate would be done anew in each block; leave it out"),
             "duration" | "samples" => {
-                bail!("{flag}: --{long} has no meaning in a block; --budget says how long it takes")
+                bail!(
+                    "{flag}: --{long} is not supported in a block; --budget says how long it takes"
+                )
             }
             _ if !is_of_blocks(id) => {
-                bail!("{flag}: --{long} has no meaning in a block of a comparison; leave it out")
+                bail!("{flag}: --{long} is not supported in a block of a comparison; leave it out")
             }
             _ => {}
         }
@@ -142,7 +144,7 @@ mod tests {
             ["--stop-over 1ms", "-o x", "--name x", "--json", "--format text", "--quiet", "--raw"]
         {
             let error = refusal(&[], option);
-            assert!(error.starts_with("--b: --") && error.contains("no meaning"), "{error}");
+            assert!(error.starts_with("--b: --") && error.contains("not supported"), "{error}");
         }
         for option in ["--duration 1s", "--samples 9"] {
             let error = refusal(&[], option);

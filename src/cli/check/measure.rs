@@ -39,12 +39,12 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Measuring what settings are worth")]
 pub(super) struct MeasureFlags {
-    /// Toggle each setting, compare the machine with and without, and put it back
+    /// Toggle each setting, compare the machine with and without, and restore it
     ///
     /// Each is compared in blocks as `tardy ab` does. Needs root; nothing is kept changed.
     #[arg(long)]
     pub measure: bool,
-    /// Only these settings, as timer_migration,thp; docs/reference/settings.md has the names
+    /// Only these settings, e.g. timer_migration,thp (docs/reference/settings.md)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "measure")]
     only: Vec<String>,
     /// What may be spent on all settings [default: 6 pairs of blocks of 2s each]
@@ -54,7 +54,7 @@ pub(super) struct MeasureFlags {
     #[arg(long, value_name = "N", requires = "measure")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     seed: Option<u64>,
-    /// Write what helps as files that set it at each boot, with their undo; installs nothing
+    /// Write files that apply helpful settings at each boot; install nothing
     #[arg(long, value_name = "DIR", requires = "measure")]
     write: Option<PathBuf>,
     /// Only say what would be tried, how long it takes, and what cannot be
@@ -108,7 +108,7 @@ pub(super) fn run(
 ) -> Result<Exit> {
     let is_json = flags.format.is_json();
     let MeasureFlags { only, sum, seed, write, dry_run, loads, .. } = flags.measured;
-    ensure!(!flags.all, "--all has no meaning with --measure; leave it out");
+    ensure!(!flags.all, "--all is not supported with --measure; leave it out");
     check_names(&only)?;
     if !dry_run {
         let is_root = rustix::process::geteuid().is_root();
@@ -272,7 +272,7 @@ fn of_flag(name: &str, root: &Root, cpus: &Cpus) -> Result<String, TrialRefusal>
 fn common(cpus: &Cpus, argv: &[String], loads: &LoadFlags) -> Result<Vec<String>> {
     loads.specs()?;
     let matches = crate::cli::command().try_get_matches_from(argv)?;
-    let matches = matches.subcommand_matches("check").context("these are no words of `check`")?;
+    let matches = matches.subcommand_matches("check").context("not the options of `check`")?;
     let mut words = vec![format!("--cpus={cpus}")];
     for (id, flag) in [("loads", "--load"), ("load_commands", "--load-command")] {
         let values = matches.get_many::<String>(id).into_iter().flatten();

@@ -50,7 +50,7 @@ use crate::{
 /// Measures the good and the bad kernel in counted time, and takes the percentile that became worse
 /// by most, or else the maximum; then those between them, halving each time. A kernel is bad where
 /// the whole interval of its figure against the good one's lies above the margin, and good where it
-/// lies below. One that is neither, or does not boot, is passed over, and the answer may then be a
+/// lies below. One that is neither, or does not boot, is skipped, and the answer may then be a
 /// range. It is taken for granted that the figure changed once.
 ///
 /// Exit codes: 0 found, 3 the two do not differ or only a range was found.
@@ -65,7 +65,7 @@ pub(super) struct BisectFlags {
     /// A kernel after it
     #[arg(long, value_name = "KERNEL")]
     bad: String,
-    /// Directory with the kernels between: bzImage*, vmlinuz*, *.deb, in the order of their names
+    /// Directory with the kernels between, ordered by name: bzImage*, *.deb
     ///
     /// Numbers in names count by their value, 6.9 before 6.10 and 6.9-rc2 before 6.9; a number may
     /// stand before, as in 017-bzImage.
@@ -103,7 +103,7 @@ pub(super) struct BisectFlags {
 fn figure(text: &str) -> Result<&'static str, String> {
     let name = text.strip_prefix('p').unwrap_or(text);
     let known = FIGURES.into_iter().find(|figure| *figure == name);
-    known.ok_or_else(|| format!("there is no figure \"{text}\"; known are p50, p99, p99.9, max"))
+    known.ok_or_else(|| format!("unknown metric \"{text}\"; known are p50, p99, p99.9, max"))
 }
 
 /// Searches, and prints what was found.

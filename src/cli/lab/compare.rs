@@ -42,14 +42,14 @@ const MOST_RECORD_BYTES: u64 = 128 << 20;
 /// is read. What is beyond is left out.
 const MOST_CONFIG_BYTES: u64 = 32 << 20;
 
-/// Compare kernels load by load, and show how their figures differ over all start phases.
+/// Compare kernels load by load, over all phase offsets.
 ///
 /// Start phases of each kernel are compared with those of the first one, all figures of the matrix
 /// at an error probability of 5 % together; a difference is stated with the least that it can be.
 /// With few start phases nothing is judged (`tardy lab run --seeds 7`).
 #[derive(Debug, Args)]
 pub(super) struct CompareFlags {
-    /// Output directory of `tardy lab run`, or runs in it; several for several matrices
+    /// Output directories of `tardy lab run`, or runs in them
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
     /// The file to write; an older one is replaced
@@ -220,7 +220,7 @@ pub(super) fn sheet(gathered: &Gathered) -> Result<MatrixView> {
     let order = NameOrder { kernels: &kernels, loads: &loads };
     if documents.is_empty() {
         let why = failed.first().map_or("nothing was measured", |cell| cell.why.as_str());
-        bail!("{}: there is no run to compare: {why}", gathered.title());
+        bail!("{}: no run to compare: {why}", gathered.title());
     }
     let mut matrix = matrix(&documents, order)?;
     cells::fill(&mut matrix, &gathered.runs);

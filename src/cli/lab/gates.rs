@@ -30,7 +30,7 @@ const LARGEST: u64 = 16 << 20;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gates")]
 pub(super) struct LabGateFlags {
-    /// A limit as p99.9<=80us, max<150us, missed=0, or a file with a baseline; repeatable
+    /// Limit, e.g. p99.9<=80us or missed=0, or a baseline file; repeatable
     ///
     /// A baseline, which --baseline has written, passes where no figure of any kernel is worse by
     /// more than the margin. A limit is decided for each run and holds for all start phases. Exit
@@ -92,7 +92,7 @@ impl LabGateFlags {
         );
         ensure!(
             self.margin.is_none() || !gates.baselines.is_empty(),
-            "--gate-margin: there is no baseline to be worse than; give one as --gate FILE"
+            "--gate-margin: needs a baseline; give one by --gate FILE"
         );
         Ok(gates)
     }
@@ -335,7 +335,7 @@ mod tests {
         assert!(matches!(parsed("p99.9<=80us"), Ok(LabGate::Limit(_))));
         assert_eq!(parsed("old.json"), Ok(LabGate::File("old.json".into())));
         assert_eq!(parsed("./a=b"), Ok(LabGate::File("./a=b".into())));
-        assert!(parsed("p98<=80us").unwrap_err().contains("there is no figure"));
+        assert!(parsed("p98<=80us").unwrap_err().contains("unknown metric"));
         assert!(parsed("").unwrap_err().contains("--baseline"));
     }
 

@@ -26,7 +26,7 @@ use crate::{
 /// Packages are unpacked into a cache, ~/.cache/tardy/lab/kernels, and never installed.
 #[derive(Debug, Args)]
 pub(super) struct KernelsFlags {
-    /// Fetch this kernel first, as standard, rt, 6.12, 6.12-rt, linux-image-6.12*; repeatable
+    /// Fetch this kernel first, e.g. standard, rt, 6.12-rt; repeatable
     ///
     /// Also takes a package file (./linux-image-x.deb) or a kernel image
     /// (/path/to/bzImage[,modules=DIR]), which is checked and unpacked.

@@ -30,7 +30,7 @@ const LARGEST: u64 = 64 << 20;
 /// the same samples and figures anywhere.
 #[derive(Debug, Args)]
 pub(super) struct PublishFlags {
-    /// Output directory of `tardy lab run`, or runs in it, measured with --mode deterministic
+    /// Output directory of `tardy lab run`, or runs in it (mode deterministic)
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
     /// The file to write; an older one is replaced
@@ -74,7 +74,7 @@ enum Outcome {
     Same,
     /// In what it differs.
     Different(String),
-    /// Why there is no repetition.
+    /// Why a repetition is missing.
     NotRepeated(String),
 }
 

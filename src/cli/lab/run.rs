@@ -80,7 +80,7 @@ pub(super) struct LabRunFlags {
     /// Draws the start phases; the same seed draws the same ones
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
-    /// Leave out the second column of the first kernel, with other padding of its command line
+    /// Leave out the A/A column of the first kernel
     ///
     /// It shows how far equal kernels come apart (A/A), and is measured where there are enough
     /// start phases for a verdict.
@@ -95,7 +95,7 @@ pub(super) struct LabRunFlags {
     /// Measure every cell again, also those measured before
     #[arg(long)]
     again: bool,
-    /// What to record about each wake-up besides its latency
+    /// What to trace for each wake-up
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
     /// distribution kernels have. Where that is missing, auto measures without and reports it.

@@ -19,7 +19,7 @@ use crate::{
     units::Nanos,
 };
 
-/// Repeat a run of the lab, or published figures, and compare the samples by their hash.
+/// Repeat a lab run, or published results, and compare all samples.
 ///
 /// Counted time (the number of instructions executed) is reproducible only with the same kernel,
 /// the same tardy and the same QEMU. If one of them differs, the error names it, with exit code 2.
@@ -33,7 +33,7 @@ pub(super) struct VerifyFlags {
     /// Repeat what a file of `tardy lab publish` holds
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     published: Option<PathBuf>,
-    /// Repeat so many of its runs, spread evenly over the file [default: all]
+    /// Number of its runs to repeat, spread evenly over the file [default: all]
     #[arg(long, value_name = "N", conflicts_with = "run")]
     cells: Option<NonZeroUsize>,
     /// The kernel of that run, as for `tardy lab run` [default: the one in the cache that it names]

@@ -27,7 +27,7 @@ impl MessageFlags {
         let size = self.size.unwrap_or(1);
         ensure!(
             transport.has_size() || self.size.is_none(),
-            "--size has no meaning with --transport {transport}, whose messages carry no bytes; \
+            "--size is not supported with --transport {transport}, whose messages carry no bytes; \
              leave it out"
         );
         ensure!(size > 0, "--size 0: a message has at least 1 byte, for its number");
@@ -56,7 +56,7 @@ impl MessageFlags {
         {
             ensure!(
                 !given,
-                "{flag} has no meaning without --to, as tardy starts the far end itself; add --to \
+                "{flag} needs --to, as tardy starts the far end itself; add --to \
                  HOST:PORT, or leave it out"
             );
         }
@@ -71,15 +71,15 @@ impl MessageFlags {
         );
         ensure!(
             self.far_priority.is_none(),
-            "--far-priority has no meaning with --to: that end is set up where it runs, by `tardy \
-             echo --priority`"
+            "--far-priority is not supported with --to: that end is set up where it runs, by \
+             `tardy echo --priority`"
         );
         let to = to.to_owned();
         // The far end need not be a tardy echo: any REP socket works.
         if self.foreign || transport.is_zmq() {
             ensure!(
                 self.token_file.is_none(),
-                "--token-file has no meaning with an end that is no tardy echo; leave it out"
+                "--token-file is not supported with an end other than tardy echo; leave it out"
             );
             return Ok(PingpongPeer::Foreign { to });
         }
@@ -150,7 +150,7 @@ mod tests {
             size: Some(size),
             ..MessageFlags::default()
         };
-        assert!(why(&sized("futex", 1)).contains("--size has no meaning"));
+        assert!(why(&sized("futex", 1)).contains("--size is not supported"));
         assert!(why(&sized("tcp", 0)).contains("--size 0"));
         assert_eq!(planned(&sized("tcp", 9), Policy::Other, (0, 1)).unwrap().size, 9);
     }
@@ -169,8 +169,8 @@ mod tests {
         assert!(matches!(peer(&foreign), PingpongPeer::Foreign { .. }));
         assert!(why(&at("pipe")).contains("no further than this machine"));
         let far_priority = MessageFlags { far_priority: Some(5), ..at("tcp") };
-        assert!(why(&far_priority).contains("--far-priority has no meaning with --to"));
+        assert!(why(&far_priority).contains("--far-priority is not supported with --to"));
         let alone = MessageFlags { foreign: true, ..MessageFlags::default() };
-        assert!(why(&alone).contains("--foreign has no meaning without --to"));
+        assert!(why(&alone).contains("--foreign needs --to"));
     }
 }

@@ -79,8 +79,9 @@ impl MessageFlags {
                 && Interface::find(name).is_ok_and(|found| !found.is_loopback)
             {
                 bail!(
-                    "--sender builtin has no meaning with --iface {name}: what this machine sends \
-                     to itself never comes in there; use --iface lo, or send from another machine"
+                    "--sender builtin is not supported with --iface {name}: what this machine \
+                     sends to itself never comes in there; use --iface lo, or send from another \
+                     machine"
                 );
             }
             return Ok(());

@@ -79,19 +79,19 @@ impl MessageFlags {
         let Some(to) = &self.to else {
             ensure!(
                 self.token_file.is_none(),
-                "--token-file has no meaning without --to, as tardy starts the far end itself; \
+                "--token-file needs --to, as tardy starts the far end itself; \
                  add --to HOST:PORT, or leave it out"
             );
             return Ok(None);
         };
         ensure!(
             !matches!(way, StreamTransport::Multicast { .. } | StreamTransport::Epgm { .. }),
-            "--group has no meaning with --to: an echo is not a group; leave one of them out"
+            "--group is not supported with --to: an echo is not a group; leave one of them out"
         );
         ensure!(
             matches!(way, StreamTransport::Udp | StreamTransport::Tcp),
-            "--transport {} has no meaning with --to: an echo speaks udp and tcp; use one of them, \
-             or leave --to out",
+            "--transport {} is not supported with --to: an echo speaks udp and tcp; use one of \
+             them, or leave --to out",
             way.as_str()
         );
         for (flag, given) in [
@@ -100,7 +100,7 @@ impl MessageFlags {
         ] {
             ensure!(
                 !given,
-                "{flag} has no meaning with --to: that end is set up where it runs, by `tardy \
+                "{flag} is not supported with --to: that end is set up where it runs, by `tardy \
                  echo`"
             );
         }
@@ -114,12 +114,12 @@ impl MessageFlags {
             ("udp" | "epgm", Some(group)) => {
                 ensure!(
                     group.is_multicast(),
-                    "--group {group} is no multicast address; use one of 239.0.0.0 to \
+                    "--group {group} is not a multicast address; use one of 239.0.0.0 to \
                      239.255.255.255"
                 );
                 ensure!(
                     !self.both_ways,
-                    "--both-ways has no meaning with --group: a group does not answer; leave one \
+                    "--both-ways is not supported with --group: a group does not answer; leave one \
                      of them out"
                 );
                 let receivers = self.receivers.unwrap_or(1);
@@ -133,7 +133,7 @@ impl MessageFlags {
                  in --group 239.1.2.3"
             ),
             (_, Some(_)) => {
-                bail!("--group has no meaning with --transport {name}; use udp or epgm")
+                bail!("--group is not supported with --transport {name}; use udp or epgm")
             }
             (_, None) if self.receivers.is_some() => {
                 bail!("--receivers needs the group that they join: --group 239.1.2.3")
@@ -282,15 +282,15 @@ mod tests {
             (MessageFlags { far_wait: text("doze"), ..none() }, "--far-wait \"doze\""),
             (MessageFlags { transport: text("pipe"), ..none() }, "use udp, tcp"),
             (MessageFlags { transport: text("epgm"), ..none() }, "--group 239.1.2.3"),
-            (MessageFlags { group: localhost, ..none() }, "no multicast address"),
+            (MessageFlags { group: localhost, ..none() }, "is not a multicast address"),
             (MessageFlags { group, both_ways: true, ..none() }, "--both-ways"),
             (MessageFlags { group, transport: text("tcp"), ..none() }, "--group"),
             (MessageFlags { receivers: Some(2), ..none() }, "--receivers needs"),
             (
                 MessageFlags { to: text("h:1"), far_wait: text("spin"), ..none() },
-                "--far-wait has no meaning with --to",
+                "--far-wait is not supported with --to",
             ),
-            (MessageFlags { to: text("h:1"), group, ..none() }, "--group has no meaning"),
+            (MessageFlags { to: text("h:1"), group, ..none() }, "--group is not supported"),
             (MessageFlags { token_file: Some("f".into()), ..none() }, "without --to"),
         ] {
             let said = why(&flags);

@@ -40,7 +40,7 @@ impl Campaign {
     /// Those of plans or that of a comparison in blocks, where it is what is named.
     ///
     /// # Errors
-    /// A plan beside something that is none.
+    /// A plan beside another kind of record.
     pub(in crate::cli) fn find(names: &[String], store: &Store) -> Result<Option<Self>> {
         let found: Vec<Option<(PathBuf, Kind)>> =
             names.iter().map(|name| place(name, store)).collect();
@@ -52,7 +52,7 @@ impl Campaign {
         let Some(first) = plans.first() else { return Ok(None) };
         ensure!(
             plans.len() == names.len(),
-            "{} is a plan, and what is beside it is none; name plans only, or runs only (those of \
+            "{} is a plan, and the other is not; name plans only, or runs only (those of \
              a plan are in its directory cells)",
             plain_path(first)
         );
@@ -193,6 +193,6 @@ fn held_together(record: &AbRecord, found: &[FoundRun]) -> Result<Option<SideCom
     let options = CompareOptions { judged, margin: None };
     match compare_runs(a, b, &options) {
         Ok(report) => Ok(report.comparisons.into_iter().next()),
-        Err(error) => Err(format!("The blocks cannot be held against each other: {error}")),
+        Err(error) => Err(format!("The blocks cannot be compared: {error}")),
     }
 }

@@ -105,7 +105,7 @@ impl RunPages {
         let mut remarks = self.refused.clone();
         if self.left_out > 0 && self.most > 0 {
             remarks.push(format!(
-                "{} without a page of their own, beyond the {} that --pages allows; `tardy report` \
+                "{} without a page, beyond the {} that --pages allows; `tardy report` \
                  of their directories makes them.",
                 many(self.left_out, "run"),
                 self.most
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((pages.directory.as_path(), pages.most), (Path::new("/a/x.pages"), PAGES));
         assert_eq!(pages.remarks(), Vec::<String>::new());
         pages.left_out = 1;
-        assert!(pages.remarks().concat().starts_with("1 run without a page of their own"));
+        assert!(pages.remarks().concat().starts_with("1 run without a page"));
         pages.most = 0;
         assert_eq!(pages.remarks(), Vec::<String>::new(), "none was asked for");
     }

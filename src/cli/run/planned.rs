@@ -33,8 +33,8 @@ pub(super) fn series_of(plan: &RunPlan) -> Vec<String> {
     plan.probe.heads(None).into_iter().filter(whole).map(|head| head.name).collect()
 }
 
-/// Refuses gates that so many runs of this plan cannot have; of so many samples a series it says
-/// which they cannot decide.
+/// Refuses gates that this number of runs of the plan cannot have; of these samples a series it
+/// says which they cannot decide.
 pub(super) fn check(
     gates: &RunGates,
     plan: &RunPlan,
@@ -57,7 +57,7 @@ pub(super) fn check_deadline(plan: &RunPlan) -> Result<()> {
     ensure!(
         plan.deadline_ns.is_none()
             || !(spins(name) || series_of(plan).is_empty() && !plan.probe.finds_series()),
-        "--deadline has no meaning with {name}: nothing in it is due at a time; leave it out"
+        "--deadline is not supported with {name}: nothing in it is due at a time; leave it out"
     );
     Ok(())
 }
@@ -68,7 +68,7 @@ fn spins(probe: &str) -> bool {
 
 impl RunFlags {
     /// How long a cell of a plan measures with its warm-up, ns, after the checks of
-    /// [`super::run`]. Says of the first one which gates so many of them cannot decide.
+    /// [`super::run`]. Says of the first one which gates this number of them cannot decide.
     ///
     /// # Errors
     /// The option, and the remedy; a run without an end.

@@ -185,11 +185,11 @@ impl Gatherer {
             _ => &document.caveats,
         };
         let reason = |caveat: &crate::run::Caveat| CaveatLine {
-            effect: caveat.effect.as_str(),
+            effect: caveat.effect.displayed(),
             text: caveat.text.clone(),
         };
         let unread = self.follower.damage().iter().map(|what| CaveatLine {
-            effect: Effect::Weakens.as_str(),
+            effect: Effect::Weakens.displayed(),
             text: format!("this view is not whole: {what}"),
         });
         unread.chain(caveats.iter().map(reason)).collect()
@@ -238,7 +238,7 @@ fn probe(document: &Document) -> String {
 }
 
 fn status(document: &Document, elapsed_s: f64) -> LiveStatus {
-    let verdict = document.validity.as_str();
+    let verdict = document.validity.displayed();
     let length = span(elapsed_s);
     LiveStatus::Ended(match document.status {
         Status::Running if document.start_monotonic_ns == 0 => return LiveStatus::Arranging,
@@ -257,7 +257,7 @@ fn status(document: &Document, elapsed_s: f64) -> LiveStatus {
 
 fn no_machine(document: &Document, is_here: bool) -> Option<String> {
     if document.status != Status::Running {
-        return Some("only while the run goes on".into());
+        return Some("only during the run".into());
     }
     (!is_here).then(|| format!("the run is on {}, not here", document.facts.hostname))
 }

@@ -31,10 +31,10 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Remedies")]
 pub(super) struct FixFlags {
-    /// Name the remedy of each cause that has one here, or of cause N alone; changes nothing
+    /// Show the fix of each cause, or of cause N; change nothing
     #[arg(long, value_name = "N", num_args = 0..=1)]
     pub fix: Option<Option<usize>>,
-    /// Apply remedy N, compare the machine with and without it, and put it back
+    /// Apply fix N, compare with and without it, and restore the old value
     #[arg(long, requires = "fix")]
     prove: bool,
     /// With --prove: keep the remedy if it helps
@@ -51,7 +51,7 @@ const LEAST_SHARE: f64 = 0.01;
 /// More are not listed.
 const MOST: usize = 9;
 
-/// A cause with its remedy, or why there is none.
+/// A cause with its remedy, or why it has none.
 struct Listed {
     culprit: NamedCulprit,
     share: f64,
@@ -154,7 +154,7 @@ fn show(listed: &[Listed], number: Option<usize>, is_json: bool) -> Result<Exit>
     if shown.is_empty() {
         out.push_str("Nothing was blamed, so there is nothing to cure.\n");
     } else if shown.iter().any(|(_, own)| own.remedy.is_ok()) {
-        out.push_str("Nothing was changed. --fix N --prove tries one and puts it back.\n");
+        out.push_str("Nothing was changed. --fix N --prove tries one and restores it.\n");
     }
     output::put(&fold(&out, output::width()))?;
     Ok(Exit::Done)
@@ -164,7 +164,7 @@ fn push(out: &mut String, number: usize, own: &Listed) {
     let share = own.share * 100.0;
     let probably = if own.inferred > 0.5 { ", probably" } else { "" };
     let (kind, name) = (head(own.culprit.cause), plain(&own.culprit.name));
-    out.push_str(&format!("{number}. {kind} {name}: {share:.0} % of the blamed time{probably}\n"));
+    out.push_str(&format!("{number}. {kind} {name}: {share:.0} % of the late time{probably}\n"));
     match &own.remedy {
         Err(why) => out.push_str(&format!("   {}\n", plain(why))),
         Ok(remedy) => {
@@ -218,7 +218,7 @@ fn prove(
     let mut was = None;
     if helps && flags.keep {
         let choices = [remedy.choice.clone()];
-        // Without the journal: nothing is to put it back.
+        // Without the journal: nothing is to restore it.
         let held = HeldSettings::set(None, &Root::default(), &choices, cpus)?;
         was = held.found().first().map(|found| found.was.clone());
     }
@@ -279,14 +279,14 @@ fn said(remedy: &CauseRemedy, record: &AbRecord, helps: bool, was: Option<&str>)
              was {was}.\n"
         ),
         None if helps => {
-            format!("{what} helps, and was put back. To have it: {}\n", remedy.commands.join("; "))
+            format!("{what} helps, and was restored. To keep it: {}\n", remedy.commands.join("; "))
         }
         None if record.status != AbStatus::Complete => {
-            format!("{what} was not judged, and was put back.\n")
+            format!("{what} was not judged, and was restored.\n")
         }
         None if record.verdict == AbVerdict::Inconclusive => format!(
-            "{what} was not shown to help, and was put back; more time would tell (--budget).\n"
+            "{what} was not shown to help, and was restored; more time would tell (--budget).\n"
         ),
-        None => format!("{what} does not help, and was put back.\n"),
+        None => format!("{what} does not help, and was restored.\n"),
     }
 }

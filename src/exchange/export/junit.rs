@@ -90,7 +90,7 @@ fn with<'a>(
 }
 
 /// Text without what no XML document may contain, not even as a reference: control characters,
-/// which are shown as their numbers, and two that are none (XML 1.0, production 2).
+/// which are shown as their numbers, and two that are not characters (XML 1.0, production 2).
 fn allowed(text: &str) -> Cow<'_, str> {
     let is_none = |c| matches!(c, '\u{fffe}' | '\u{ffff}');
     Cow::Owned(plain(text).replace(is_none, "\u{fffd}"))

@@ -116,7 +116,7 @@ fn sample(
     let Shape { places, numbers, unit, .. } = shape;
     let mut number_in = |text: &str, digits: usize, what: &str| {
         let read = numbers.read(text, digits, at).map_err(ImportError::new)?;
-        read.ok_or_else(|| ImportError::new(format!("\"{}\" is no {what}", cut(text, 40))))
+        read.ok_or_else(|| ImportError::new(format!("\"{}\" is not a {what}", cut(text, 40))))
     };
     let digits = unit.ns().ilog10() as usize;
     let latency_ns = number_in(field(places.latency), digits, "latency: a number was expected")?;
@@ -179,7 +179,7 @@ impl ColumnMap {
             let number = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
             number.filter(|at| *at < names.len()).ok_or_else(|| {
                 let there = cut(&names.join(", "), 200);
-                format!("there is no column \"{}\"; there are {there}", cut(wanted, 40))
+                format!("no column \"{}\"; there are {there}", cut(wanted, 40))
             })
         };
         let latency = place(&self.latency)?;
@@ -243,10 +243,10 @@ mod tests {
     #[test]
     fn what_is_no_number_and_what_is_no_column_is_named() {
         let error = read(TABLE, "latency", None, None).unwrap_err().to_string();
-        assert_eq!(error, "line 2: there is no column \"latency\"; there are when, cpu, late");
+        assert_eq!(error, "line 2: no column \"latency\"; there are when, cpu, late");
         let odd = TABLE.replace("12.5", "12:5");
         let error = read(&odd, "late", None, None).unwrap_err().to_string();
-        assert_eq!(error, "line 3: \"12:5\" is no latency: a number was expected");
+        assert_eq!(error, "line 3: \"12:5\" is not a latency: a number was expected");
     }
 
     #[test]

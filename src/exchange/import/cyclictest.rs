@@ -160,7 +160,7 @@ impl Found {
 
     fn row(&mut self, line: &str) -> Result<(), String> {
         let mut numbers = line.split_whitespace().map(str::parse::<u64>);
-        let bad = || format!("\"{}\" is no row of a histogram", crate::plain::cut(line, 60));
+        let bad = || format!("\"{}\" is not a row of a histogram", crate::plain::cut(line, 60));
         let bin = numbers.next().and_then(Result::ok).ok_or_else(bad)?;
         let counts: Vec<u64> = numbers.collect::<Result<_, _>>().map_err(|_| bad())?;
         if counts.is_empty() || counts.len() > MOST_THREADS {

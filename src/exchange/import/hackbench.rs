@@ -45,7 +45,7 @@ pub(super) fn read(
             what = Some(messages(rest).ok_or_else(|| refused("names no messages and bytes"))?);
         } else if let Some(time) = line.strip_prefix("Time:") {
             let ns = seconds_ns(time).filter(|ns| *ns >= 0 && whole);
-            let ns = ns.ok_or_else(|| refused("is no time in seconds, or was cut"))?;
+            let ns = ns.ok_or_else(|| refused("is not a time in seconds, or was cut"))?;
             if ns == 0 {
                 // hackbench prints ms, and this is less than half of one.
                 return Err(refused(

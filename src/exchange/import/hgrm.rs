@@ -208,13 +208,13 @@ fn row(line: &str, has_commas: bool) -> Result<Row, String> {
     let found = match fields[..] {
         [value, percentile, count] => (value, percentile, count, None),
         [value, percentile, count, beyond] => (value, percentile, count, Some(beyond)),
-        _ => return Err(format!("\"{shown}\" is no row of the table")),
+        _ => return Err(format!("\"{shown}\" is not a row of the table")),
     };
     let (value, percentile, count, beyond) = found;
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     let read = number(value).zip(number(percentile)).zip(count.parse().ok());
     let ((value, percentile), count) =
-        read.ok_or_else(|| format!("\"{shown}\" is no row of the table"))?;
+        read.ok_or_else(|| format!("\"{shown}\" is not a row of the table"))?;
     // The last row of some writers has no fourth field.
     let is_last = beyond.is_none_or(|beyond| number(beyond).is_none());
     Ok(Row { value, percentile, count, is_last })
@@ -253,7 +253,7 @@ mod tests {
         let commas = commas.map(|line| line.split_whitespace().collect::<Vec<_>>().join(","));
         let commas = text(&(commas.collect::<Vec<_>>().join("\n") + "\n")).unwrap();
         assert_eq!(series(&commas), series(&sheet));
-        assert!(!caveats(&commas).contains("footer_missing"), "with commas there is none");
+        assert!(!caveats(&commas).contains("footer_missing"), "with commas it has none");
         // wrk2 continues behind its table.
         let wrk2 = format!("{TABLE}-----------\n  39500 requests in 10.00s, 3.11MB read\n");
         assert_eq!(series(&text(&wrk2).unwrap()), series(&sheet));

@@ -68,8 +68,8 @@ pub(super) fn read(
                 open.has_deadlines = line.contains("Deadlines Met");
             } else {
                 let values = values(&line, open).filter(|_| source.is_whole());
-                let values =
-                    values.ok_or_else(|| refused("is no row of interbench's table, or was cut"))?;
+                let values = values
+                    .ok_or_else(|| refused("is not a row of interbench's table, or was cut"))?;
                 for (head, value) in values {
                     let added = sheet.figure(head, value);
                     added.map_err(|error| ImportError { line: Some(number), ..error })?;

@@ -66,7 +66,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
         for (bin, count) in &found.histogram {
             let value: i64 = bin.parse().map_err(|_| {
                 let bin = cut(bin, 40);
-                ImportError::new(format!("cpu {cpu}: \"{bin}\" is no bin of a histogram"))
+                ImportError::new(format!("cpu {cpu}: \"{bin}\" is not a bin of a histogram"))
             })?;
             last = last.max(value);
             sheet.add(number, value.saturating_mul(unit_ns), *count);

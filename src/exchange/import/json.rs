@@ -23,7 +23,7 @@ fn in_words(error: &serde_json::Error, bytes: &[u8], what: &str) -> String {
         Category::Eof => "it ends within its JSON: the file was cut; write it again".into(),
         Category::Syntax | Category::Io => {
             let column = error.column();
-            format!("it is no JSON at column {column} ({}): was it edited?", cut(said, 100))
+            format!("it is not JSON at column {column} ({}): was it edited?", cut(said, 100))
         }
         Category::Data => of_field(said, &before(bytes, error.line(), error.column()), what),
     }
@@ -118,7 +118,7 @@ mod tests {
             ("{\"count\": 1", "line 1: it ends within its JSON: the file was cut; write it again"),
             (
                 "{\"count\": 1 2}",
-                "line 1: it is no JSON at column 13 (expected `,` or `}`): was it edited?",
+                "line 1: it is not JSON at column 13 (expected `,` or `}`): was it edited?",
             ),
         ] {
             let error = json::<Of>(text.as_bytes(), "latmeter").unwrap_err();

@@ -67,7 +67,7 @@ pub(super) fn read(
     while let Some((number, line)) = source.text()? {
         let read = match line.trim_end() {
             line if !source.is_whole() && !line.is_empty() => Err("has no end: it was cut".into()),
-            line if line.chars().any(is_strange) => Err("is no text of lmbench".into()),
+            line if line.chars().any(is_strange) => Err("is not text of lmbench".into()),
             line => reader.line(line),
         };
         read.map_err(|what| {
@@ -125,14 +125,16 @@ impl Reader {
         if line.starts_with(|first: char| first.is_ascii_digit())
             && let Some(table) = &self.table
         {
-            let row = table.row(line).ok_or("is no row of this table, or was cut")?;
+            let row = table.row(line).ok_or("is not a row of this table, or was cut")?;
             return match row {
                 Some((name, unit, value)) => self.figure(&name, unit, value),
                 None => self.leave_out(Left::OtherThing),
             };
         }
         match stated(line) {
-            Some((_, None)) => Err("is no number that lmbench prints, or has no unit of it".into()),
+            Some((_, None)) => {
+                Err("is not a number that lmbench prints, or has no unit of it".into())
+            }
             Some((name, Some((unit, value)))) => {
                 self.table = None;
                 self.figure(name, unit, value)

@@ -79,7 +79,7 @@ impl LmbenchTable {
 
     /// Name, unit and value of a row; without them if it states neither a time nor a bandwidth, and
     /// `None` if it is not a row of the table.
-    #[expect(clippy::option_option, reason = "a row without a figure is no wrong row")]
+    #[expect(clippy::option_option, reason = "a row without a figure is not wrong")]
     pub(super) fn row(&self, line: &str) -> Option<Option<(String, FigureUnit, f64)>> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (size, rest) = words.split_first()?;

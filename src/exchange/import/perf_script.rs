@@ -62,7 +62,7 @@ pub(super) fn read(
         let Some(event) = event(&line) else { continue };
         let (time, event) = event.map_err(|()| {
             let line = cut(line.trim(), 80);
-            ImportError::at(number, format!("\"{line}\" is no event of perf sched"))
+            ImportError::at(number, format!("\"{line}\" is not an event of perf sched"))
         })?;
         found
             .take(time, event, &mut sheet)
@@ -92,7 +92,7 @@ impl Found {
         sheet: &mut Sheet,
     ) -> Result<(), ImportError> {
         let t_ns = seconds_ns(time).filter(|ns| *ns >= 0).ok_or_else(|| {
-            ImportError::new(format!("\"{}\" is no time in seconds", cut(time, 40)))
+            ImportError::new(format!("\"{}\" is not a time in seconds", cut(time, 40)))
         })?;
         self.is_coarse |= time.split_once('.').is_none_or(|(_, digits)| digits.len() < 9);
         match event {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(series(&sheet), expected);
         assert_eq!((&*sheet.facts.hostname, &*sheet.facts.kernel), ("rig", "6.12.0-rt"));
         let said = caveats(&sheet);
-        assert!(said.contains("1 row of the file is left out"), "perf went on: {said}");
+        assert!(said.contains("1 row of the file is left out"), "perf continued: {said}");
         assert!(said.contains("in steps of 1"), "{said}");
     }
 

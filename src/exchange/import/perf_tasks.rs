@@ -70,7 +70,7 @@ impl TaskSeries {
     /// Says what is not a wake-up.
     pub(super) fn finish(self, sheet: &mut Sheet) {
         if self.unwoken > 0 {
-            let why = "tells of no wake-up: the task went on after another one had its CPU, or \
+            let why = "tells of no wake-up: the task continued after another one had its CPU, or \
                        was woken before the record began";
             sheet.caveats.push(ImportCaveat::RowsLeftOut { rows: self.unwoken, why });
         }

@@ -99,7 +99,7 @@ fn take(
     let row = || Some((seconds_ns(line.split_whitespace().next()?)?, parsed(line, columns)?));
     let Some((t_ns, found)) = row() else {
         let line = cut(line.trim(), 80);
-        return Err(ImportError::new(format!("\"{line}\" is no row of perf sched timehist")));
+        return Err(ImportError::new(format!("\"{line}\" is not a row of perf sched timehist")));
     };
     let TimehistLine::Row { comm, tid, wait_ns, delay_ns, run_ns } = found else { return Ok(()) };
     if delay_ns == 0 || delay_ns == wait_ns {

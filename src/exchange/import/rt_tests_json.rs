@@ -286,7 +286,7 @@ fn bins(of: &str, histogram: &BTreeMap<String, u64>) -> Result<Vec<Bin>, ImportE
         let value: Option<i64> = bin.parse().ok();
         value.map(|value| (value, *count)).ok_or_else(|| {
             let bin = cut(bin, 40);
-            ImportError::new(format!("{of}: \"{bin}\" is no bin of a histogram"))
+            ImportError::new(format!("{of}: \"{bin}\" is not a bin of a histogram"))
         })
     });
     let mut bins: Vec<Bin> = read.collect::<Result<_, _>>()?;

@@ -129,7 +129,10 @@ impl Found {
                 let numbers = values()?;
                 let bin: i64 =
                     bin.parse().ok().filter(|bin| *bin >= self.last).ok_or_else(|| {
-                        ImportError::new(format!("\"{}\" is no row of the histogram", cut(bin, 40)))
+                        ImportError::new(format!(
+                            "\"{}\" is not a row of the histogram",
+                            cut(bin, 40)
+                        ))
                     })?;
                 self.row(bin, &numbers, sheet);
             }
@@ -161,7 +164,7 @@ impl Found {
         for word in words.take(MOST_COLUMNS) {
             let cpu = word.split_once('-').and_then(|(kind, cpu)| Some((kind, cpu.parse().ok()?)));
             let (kind, cpu): (&str, u32) = cpu.ok_or_else(|| {
-                ImportError::new(format!("\"{}\" is no column of rtla", cut(word, 40)))
+                ImportError::new(format!("\"{}\" is not a column of rtla", cut(word, 40)))
             })?;
             // The last that there is of a CPU is the whole latency, and those before it are parts.
             let name = match kind {

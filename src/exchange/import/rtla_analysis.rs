@@ -98,7 +98,7 @@ impl Analyses {
         if let Some(cpu) = cpu_of(&line) {
             self.check_end()?;
             let cpu = cpu.parse().map_err(|_| {
-                ImportError::at(number, format!("\"{}\" is no CPU of rtla", cut(cpu, 40)))
+                ImportError::at(number, format!("\"{}\" is not a CPU of rtla", cut(cpu, 40)))
             })?;
             self.open = Some((LateSample::new(number, cpu), indent(&line), Section::Heads));
             return Ok(true);
@@ -107,7 +107,10 @@ impl Analyses {
         let is_nested = indent(&line) >= *from + NESTED;
         let taken = taken(&line, is_nested, sample, section).ok_or_else(|| {
             let line = cut(line.trim(), 80);
-            ImportError::at(number, format!("\"{line}\" is no line of rtla's analysis, or was cut"))
+            ImportError::at(
+                number,
+                format!("\"{line}\" is not a line of rtla's analysis, or was cut"),
+            )
         })?;
         if taken == Taken::End {
             if self.done.len() >= MOST_BLOCKS {

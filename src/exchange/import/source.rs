@@ -82,7 +82,7 @@ impl<'a> Source<'a> {
             return Ok(None);
         }
         if self.line.len() >= LONGEST_LINE {
-            let what = format!("it is longer than {} MiB: this is no such file", most >> 20);
+            let what = format!("it is longer than {} MiB: it is another file", most >> 20);
             return Err(ImportError::at(self.number, what));
         }
         self.is_whole = self.line.last() == Some(&b'\n');
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
         let mut bytes = Vec::new();
         (&mut self.from).take(MOST_WHOLE as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > MOST_WHOLE {
-            let what = format!("it is larger than {} MiB: this is no such file", MOST_WHOLE >> 20);
+            let what = format!("it is larger than {} MiB: it is another file", MOST_WHOLE >> 20);
             return Err(ImportError::new(what));
         }
         Ok(bytes)

@@ -36,7 +36,7 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
     let info = options.info.as_deref().ok_or_else(|| {
         ImportError::new(
-            "its unit follows from the info.yml that wult and ndl write, and there is none beside \
+            "its unit follows from the info.yml that wult and ndl write, and it is missing beside \
              it; without it say what it is: --latency-column WakeLatency --unit us",
         )
     })?;
@@ -74,7 +74,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
             let field = fields.get(*at).copied().unwrap_or_default();
             let ns = decimal(field, info.digits_of_ns).filter(|ns| *ns >= 0);
             let ns = ns.ok_or_else(|| {
-                let what = format!("{column} \"{}\" is no latency", cut(field, 40));
+                let what = format!("{column} \"{}\" is not a latency", cut(field, 40));
                 ImportError::at(number, what)
             })?;
             sheet.add(*series, ns, 1);
@@ -149,15 +149,15 @@ mod tests {
 
     #[test]
     fn without_info_or_by_one_that_is_not_understood_nothing_is_read() {
-        assert!(text(POINTS).unwrap_err().what.contains("there is none beside it"));
+        assert!(text(POINTS).unwrap_err().what.contains("it is missing beside it"));
         for (from, to, wanted) in [
             ("'1.2'", "'2.0'", "info.yml: line 5: format_version \"2.0\" is not known"),
             ("format_version: '1.2'\n", "", "info.yml: it has no format_version"),
             ("toolname: wult", "toolname: pbe", "info.yml: line 8: toolname \"pbe\""),
-            ("cpu: 3", "cpu: -3", "info.yml: line 1: cpu \"-3\" is no CPU"),
-            ("cpu: 3", "cpu: [3]", "info.yml: line 1: \"cpu: [3]\" is no plain value"),
+            ("cpu: 3", "cpu: -3", "info.yml: line 1: cpu \"-3\" is not a CPU"),
+            ("cpu: 3", "cpu: [3]", "info.yml: line 1: \"cpu: [3]\" is not a plain value"),
             ("devid: tdt", "cpu: 4", "info.yml: line 4: \"cpu\" is there twice"),
-            ("reportid: a-b", "reportid", "info.yml: line 6: \"reportid\" is no line"),
+            ("reportid: a-b", "reportid", "info.yml: line 6: \"reportid\" is not a line"),
             ("toolver: 1.9.8\n", "toolver: 1.9", "info.yml: line 9: it has no end"),
         ] {
             assert!(INFO.contains(from), "{from}");

@@ -85,7 +85,7 @@ impl WultInfo {
 
 fn cpu(line: &Line) -> Result<u32, ImportError> {
     line.value.parse().map_err(|_| {
-        refused(Some(line.number), format!("cpu \"{}\" is no CPU", cut(&line.value, 40)))
+        refused(Some(line.number), format!("cpu \"{}\" is not a CPU", cut(&line.value, 40)))
     })
 }
 
@@ -116,8 +116,8 @@ fn lines(text: &str) -> Result<Vec<Line>, ImportError> {
         }
         let entry =
             line.split_once(':').filter(|(_, value)| value.is_empty() || value.starts_with(' '));
-        let (key, value) =
-            entry.ok_or_else(|| refused(format!("\"{}\" is no line key: value", cut(line, 80))))?;
+        let (key, value) = entry
+            .ok_or_else(|| refused(format!("\"{}\" is not a line key: value", cut(line, 80))))?;
         let Some(key) = KEYS.into_iter().find(|known| *known == key) else {
             goes_on = false;
             continue;
@@ -126,7 +126,7 @@ fn lines(text: &str) -> Result<Vec<Line>, ImportError> {
             return Err(refused(format!("\"{key}\" is there twice")));
         }
         let value = plain_value(value.trim())
-            .ok_or_else(|| refused(format!("\"{}\" is no plain value", cut(line, 80))))?;
+            .ok_or_else(|| refused(format!("\"{}\" is not a plain value", cut(line, 80))))?;
         goes_on = !value.is_empty();
         lines.push(Line { number, key, value });
     }

@@ -6,8 +6,8 @@
 //! RTS|      1.615|      2.010|     12.410|       0|     0|    00:00:10/00:00:10
 //! ```
 //!
-//! A line `RTD` is one second, in us; `RTS` is all of it. There is no distribution, and no line
-//! says how many samples it is of: the period is in the head.
+//! A line `RTD` is one second, in us; `RTS` is all of it. The output has no distribution, and no
+//! line says how many samples it is of: the period is in the head.
 
 use super::{
     ImportOptions,

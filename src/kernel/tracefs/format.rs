@@ -1,4 +1,4 @@
-//! What tracefs says of its own binary form: the fields of an event, the header of a page and that
+//! The binary form of tracefs: the fields of an event, the header of a page and that
 //! of an event. Every offset and number that reading needs comes from there.
 
 use std::ops::Range;

@@ -4,7 +4,7 @@
 //!
 //! # What is recorded
 //!
-//! An instance of the tracer of its own, `instances/tardy-PID`, with the clock `mono`, which is
+//! A separate instance of the tracer, `instances/tardy-PID`, with the clock `mono`, which is
 //! that of the measurement, and a buffer of 2 MiB for each CPU: what others trace is neither seen
 //! nor touched. For stages: `sched_waking` and `sched_switch` of the measured threads,
 //! `hrtimer_start` by them, every `hrtimer_expire_entry` and `local_timer_entry`, and with
@@ -40,7 +40,7 @@ pub use wakeups::TimerWakeup;
 /// Why the kernel's trace cannot be had; each text names the remedy.
 #[derive(Debug, Error)]
 pub enum TracefsUnavailable {
-    /// There is none.
+    /// It is missing.
     #[error(
         "the kernel's trace is not there ({path}): mount it, \
          `mount -t tracefs nodev /sys/kernel/tracing`; its kernel needs CONFIG_FTRACE and \
@@ -81,7 +81,7 @@ pub enum TracefsUnavailable {
     },
     /// The trace has other numbers of threads than this process.
     #[error(
-        "threads have numbers of their own in this container (PID namespace), which the kernel's \
+        "threads have separate numbers in this container (PID namespace), which the kernel's \
          trace does not have: start the container with `--pid host`"
     )]
     PidNamespace,

@@ -135,7 +135,8 @@ impl GuestRunner {
     ///
     /// # Errors
     /// What went wrong in the guest or around it, with the console's last lines. A run that tardy
-    /// itself finds invalid is none. Where the disk does not take the run, a part of it is left.
+    /// itself finds invalid does not count. Where the disk does not take the run, a part of it is
+    /// left.
     pub fn run(
         &self,
         cell: &Cell,

@@ -82,7 +82,7 @@ impl Image {
     fn stripped(&mut self, file: &Path, path: &str, how: &str) -> Result<()> {
         self.file(path, 0o755, lean(file, how)?);
         for library in libraries(file)? {
-            let name = library.to_str().with_context(|| format!("{library:?} is no UTF-8"))?;
+            let name = library.to_str().with_context(|| format!("{library:?} is not UTF-8"))?;
             if !self.nodes.contains_key(&place(name)) {
                 let content = fs::read(&library);
                 let content =

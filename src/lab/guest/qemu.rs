@@ -223,7 +223,7 @@ fn sandbox(program: &Path) -> &'static [&'static str] {
     if tried.is_ok_and(|tried| tried.status.success()) { &["-sandbox", SANDBOX] } else { &[] }
 }
 
-/// The least memory, MiB, in which Linux can unpack a first file system of so many bytes: it lies
+/// The least memory, MiB, in which Linux can unpack a first file system of this size: it lies
 /// there twice meanwhile, and the copy in tmpfs may take half of what the first one leaves
 /// (`mm/shmem.c`, `shmem_default_max_blocks`). With too little of it the kernel says "Initramfs
 /// unpacking failed: write error" and panics for want of an init.

@@ -74,7 +74,7 @@ impl<'a> TransferWriter<'a> {
         }
         names.sort();
         for name in names {
-            let name = name.to_str().with_context(|| format!("{name:?} is no UTF-8"))?;
+            let name = name.to_str().with_context(|| format!("{name:?} is not UTF-8"))?;
             let path = if prefix.is_empty() { name.into() } else { format!("{prefix}/{name}") };
             let kind = fs::symlink_metadata(root.join(&path))?.file_type();
             if kind.is_dir() {
@@ -220,7 +220,7 @@ impl<'a> Left<'a> {
             u32::from_le_bytes(bytes) as usize
         };
         let name = self.take(length(1))?;
-        let name = std::str::from_utf8(name).context("a name is no UTF-8")?;
+        let name = std::str::from_utf8(name).context("a name is not UTF-8")?;
         Ok((head[0], name, self.take(length(5))?))
     }
 }
@@ -236,7 +236,10 @@ fn plain(name: &str) -> Result<&str> {
     let path = Path::new(name);
     let is_plain = path.components().all(is_normal) && !name.contains('\0');
     let is_short = (1..=LONGEST_NAME).contains(&name.len());
-    ensure!(is_plain && is_short, "the guest sent a file named {name:?}, which is no plain name");
+    ensure!(
+        is_plain && is_short,
+        "the guest sent a file named {name:?}, which is not a plain name"
+    );
     Ok(name)
 }
 

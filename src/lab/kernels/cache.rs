@@ -136,7 +136,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::other(format!("{} is no plain file; remove it", path.display())))
+        Err(io::Error::other(format!("{} is not a plain file; remove it", path.display())))
     }
 }
 

@@ -292,7 +292,7 @@ fn release_in(root: &Path) -> Result<(String, PathBuf)> {
             );
             // Not what a link leads to, which may have no end.
             let about = entry.metadata().with_context(none)?;
-            ensure!(about.is_file(), "boot/{name} of this package is no file");
+            ensure!(about.is_file(), "boot/{name} of this package is not a file");
             ensure!(about.len() <= LARGEST, "boot/{name} of this package: larger than any kernel");
             return Ok((release.to_owned(), entry.path()));
         }

@@ -34,7 +34,7 @@ pub(super) fn image(
     let file_name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let root = match (modules, contents.release.as_deref()) {
         (Some(modules), Some(release)) => Some(root_of(modules, release)?),
-        (Some(_), None) => bail!("{}: modules= is no use: the file has no release", named()),
+        (Some(_), None) => bail!("{}: modules= cannot be used: the file has no release", named()),
         (None, release) => release.and_then(|release| beside(&image, release)),
     };
     let release = contents.release.unwrap_or_default();
@@ -77,7 +77,7 @@ fn config_in(file: &Path, notify: Notify) -> Option<KernelConfig> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(_) => {
             let (name, most) = (file.display(), LARGEST_CONFIG >> 20);
-            notify(&format!("{name} is not used: it is no readable file of {most} MiB at most"));
+            notify(&format!("{name} is not used: it is not a readable file of {most} MiB at most"));
             None
         }
     }

@@ -221,7 +221,7 @@ pub fn update() -> Result<()> {
 
 /// Takes away all but files and directories of what was unpacked into `directory`: a link may lead
 /// to anything on this machine, and a device has no end. No kernel needs them to boot. Nor does it
-/// need a program that runs with the rights of its owner, who is root where root unpacks, nor a
+/// need a program that runs with the rights of its owner, which is root if root unpacks, nor a
 /// place where others may write.
 ///
 /// # Errors

@@ -69,12 +69,12 @@ impl KernelSource {
     /// # Errors
     /// It is not a package's name.
     pub fn parse_foreign(text: &str) -> Result<Self> {
-        ensure!(text.len() <= LONGEST, "a kernel's name of {} characters is none", text.len());
+        ensure!(text.len() <= LONGEST, "a kernel's name of {} characters is too long", text.len());
         let source = Self::parse_with(text, &|_| false)?;
         ensure!(
             matches!(source.base, Base::Package { .. }),
-            "the record names the kernel \"{text}\", which is no package; what a record names is \
-             not read: give the kernel with --kernel if you have it"
+            "the record names the kernel \"{text}\", which is not a package; what a record names \
+             is not read: give the kernel with --kernel if you have it"
         );
         Ok(source)
     }

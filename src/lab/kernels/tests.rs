@@ -295,7 +295,7 @@ fn of_a_kernel_that_a_record_names_only_what_is_in_the_cache_is_taken() {
     assert_eq!(kernel.hash, hash);
     assert!(absent("rt", "00").contains("is not in "));
     // Which would be there.
-    assert!(absent(deb.to_str().unwrap(), &hash).contains("which is no package"));
+    assert!(absent(deb.to_str().unwrap(), &hash).contains("which is not a package"));
     fs::write(&kernel.image, "changed").unwrap();
     assert!(absent("rt", &hash).contains("is not in "), "damaged");
 }
@@ -323,7 +323,7 @@ fn what_lies_beside_a_kernel_of_ones_own_is_read_where_it_is_a_file() {
     fs::remove_file(&config).unwrap();
     // The lock of the cache may be said to be waited for: until it is another program, a process
     // that another test has forked holds it, too.
-    assert!(!read() && !said.borrow().contains("config-"), "there is none: {said:?}");
+    assert!(!read() && !said.borrow().contains("config-"), "it is missing: {said:?}");
     let large = fs::File::create(&config).unwrap();
     large.set_len(LARGEST_CONFIG + 1).unwrap();
     assert!(!read() && said.borrow().contains("4 MiB"), "{said:?}");

@@ -88,7 +88,7 @@ impl Results {
 
     fn entry(&self, key: &str) -> Result<PathBuf> {
         let plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-        ensure!(plain, "{key:?} is no key of a cell: it has other than hexadecimal digits");
+        ensure!(plain, "{key:?} is not a key of a cell: it has other than hexadecimal digits");
         Ok(self.place.join(key))
     }
 }

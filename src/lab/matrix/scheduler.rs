@@ -43,7 +43,7 @@ pub trait Measure: Sync {
     /// Puts a run into `place`, which is new. Ends soon after `stop` says so.
     ///
     /// # Errors
-    /// Why there is no run; what is in `place` then is taken away.
+    /// Why a run is missing; what is in `place` then is taken away.
     fn measure(&self, task: &CellTask, place: &RunDirectory, stop: &dyn Fn() -> bool)
     -> Result<()>;
 }

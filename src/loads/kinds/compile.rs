@@ -1,6 +1,6 @@
 //! The load `compile`: the machine's own C compiler over sources that are made for it.
 //!
-//! Each process has a source file of its own and compiles it again and again, into an object file
+//! Each process has a separate source file and compiles it again and again, into an object file
 //! that nobody uses. A file compiled is one operation. On the machine it takes CPU time, memory,
 //! and some files in a directory that is removed at the end, or by the next start when everything
 //! was killed; the compiler's temporary files lie there too.

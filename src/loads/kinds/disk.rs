@@ -42,7 +42,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "tasks",
-        help: "Number of processes, each with files of its own.",
+        help: "Number of processes, each with separate files.",
         default: "1",
         kind: ParameterKind::Count { min: 1, max: 64 },
     },

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_player_hands_over_a_period_in_its_time_and_notices_when_its_program_ends() {
         if program::find(PROGRAM).is_none() {
-            return println!("skipped: there is no aplay");
+            return println!("skipped: no aplay");
         }
         let mut player = Player::start(Path::new(PROGRAM), "null", 1_024).unwrap();
         let begin_ns = now_ns();
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_found_out_at_the_start() {
         if program::find(PROGRAM).is_none() {
-            return println!("skipped: there is no aplay");
+            return println!("skipped: no aplay");
         }
         let said = Player::start(Path::new(PROGRAM), "no-such-device", 1_024).unwrap_err();
         assert!(said.to_string().contains("aplay ended with"), "{said}");

@@ -89,6 +89,6 @@ mod tests {
         window.left = 0;
         window.next_ns = before_ns;
         window.operation().unwrap();
-        assert_eq!((window.burst, window.left), (1, 0), "a burst of nothing is passed over");
+        assert_eq!((window.burst, window.left), (1, 0), "a burst of nothing is skipped");
     }
 }

@@ -75,7 +75,7 @@ fn a_cpu_that_waits_for_an_answer_of_the_silent_one_shows_nothing() {
     let (cause, name, ns) = NOBODY;
     assert_eq!(on_cpus(2, events.clone()).named(), is(cause, name, ns));
     events.push(there(30_000, waking(900, 700)));
-    assert_eq!(on_cpus(2, events).main().cause, Cause::Hardware, "it went on");
+    assert_eq!(on_cpus(2, events).main().cause, Cause::Hardware, "it continued");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn idle_cpus_and_cpus_without_events_of_their_own_count_for_nothing() {
     assert_eq!(main.name, "hypervisor or firmware: 3 CPUs silent at once");
     events.push((200_000, on(2, irq(9))));
     let (cause, name, ns) = NOBODY;
-    assert_eq!(on_cpus(4, events).named(), is(cause, name, ns), "one of them goes on");
+    assert_eq!(on_cpus(4, events).named(), is(cause, name, ns), "one of them continues");
 }
 
 #[test]

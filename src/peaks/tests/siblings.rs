@@ -16,7 +16,7 @@ fn beside(events: Vec<(i64, Event)>) -> (Vec<Moment>, Vec<Part>) {
 
 fn said(events: Vec<(i64, Event)>) -> (String, Vec<String>) {
     let (shown, blame) = beside(events);
-    assert_eq!(blame, beside(Vec::new()).1, "it is no cause");
+    assert_eq!(blame, beside(Vec::new()).1, "it is not a cause");
     let own = shown.iter().find(|moment| moment.what == "sibling").unwrap();
     assert_eq!((own.at, own.name.as_str()), (0, "sibling of CPU 0"));
     let spans = shown.iter().filter(|moment| moment.ns.is_some());

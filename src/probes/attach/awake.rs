@@ -37,9 +37,9 @@ impl Awake {
         self.seen == Some(true) && !self.has_ended
     }
 
-    /// Whether it was awake all the time, or was for the last half of it, after so many wake-ups.
-    /// Where no wake-up was seen, who has slept was woken for that; `runs` says it of a thread that
-    /// is there and of which nothing was seen.
+    /// Whether it was awake all the time, or was for the last half of it, after this number of
+    /// wake-ups. Where no wake-up was seen, a thread that slept was woken; `runs` says it of a
+    /// thread that is there and of which nothing was seen.
     pub(super) fn never_slept(&self, wakeups: u64, runs: impl FnOnce() -> bool) -> bool {
         match (wakeups, self.seen) {
             (0, Some(is_awake)) => is_awake,

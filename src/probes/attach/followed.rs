@@ -214,8 +214,8 @@ impl Followed {
         let seen = (thread.is_awake(), thread.has_ended);
         self.awake.look(seen, thread.switched_ns(), (since_ns, now_ns));
         let (met_ns, is_awake) = (thread.met_ns(), self.awake.is_now());
-        // Who has slept for something else since, or has ended, may have done something else than
-        // to be late; only what it slept until when that was over is known.
+        // A thread that has slept for something else since, or has ended, may have done something
+        // else than to be late; only what it slept until when that was over is known.
         let until_ns = match is_awake && thread.is_by_own_timer() {
             true => now_ns,
             false => thread.overdue_ns(),

@@ -1,6 +1,6 @@
 //! The `attach` probe: threads of others, which are looked at and not touched.
 //!
-//! It has no thread of its own. Programs in the kernel (`kernel::AttachPrograms`) count for each
+//! It has no thread. Programs in the kernel (`kernel::AttachPrograms`) count for each
 //! thread how long it took from a wake-up to the CPU, and what it did then; this source reads the
 //! counts twice a second and adds them up, also by names. No time lies in user space: a latency
 //! begins with the wake-up, or the hard expiry of the thread's timer, and ends when the scheduler

@@ -1,7 +1,7 @@
 //! How an attached thread kept the period of its timers.
 
 /// The view per period adds those that were missed to the wake-ups, which must be one for each of
-/// the others: so many more than one in this many, beside a few from before it was found, are not.
+/// the others: more than one in this number, beside a few from before it was found, are not.
 const OTHERS: u64 = 16;
 const FEW: u64 = 16;
 

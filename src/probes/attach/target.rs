@@ -85,9 +85,9 @@ impl AttachTarget {
     pub fn check(&self, root: &Root) -> Result<(), String> {
         match self {
             Self::Process(pid) => check_process(root, *pid),
-            Self::Thread(tid) if process_of(root, *tid).is_none() => Err(format!(
-                "--tid {tid}: there is no such thread; `ps -eLo pid,tid,comm` lists all"
-            )),
+            Self::Thread(tid) if process_of(root, *tid).is_none() => {
+                Err(format!("--tid {tid}: no such thread; `ps -eLo pid,tid,comm` lists all"))
+            }
             Self::Name(name) if self.scan(root).is_empty() => Err(no_such_name(root, name)),
             Self::Group(path) => check_group(path),
             Self::Command(words) => {
@@ -159,7 +159,7 @@ fn process_of(root: &Root, tid: u32) -> Option<u32> {
 fn check_process(root: &Root, pid: u32) -> Result<(), String> {
     match process_of(root, pid) {
         None => Err(format!(
-            "--pid {pid}: there is no such process; `pgrep -a NAME` finds it by its name, and \
+            "--pid {pid}: no such process; `pgrep -a NAME` finds it by its name, and \
              --comm NAME looks at all threads of one"
         )),
         Some(process) if process != pid => Err(format!(
@@ -217,12 +217,12 @@ fn check_group(path: &Path) -> Result<(), String> {
     let place = path.display();
     if !path.is_dir() {
         return Err(format!(
-            "--cgroup {place}: there is no such directory; name one below /sys/fs/cgroup, as \
+            "--cgroup {place}: no such directory; name one below /sys/fs/cgroup, as \
              /sys/fs/cgroup/system.slice/my.service"
         ));
     }
     if !OF_GROUP.iter().any(|file| path.join(file).is_file()) {
-        return Err(format!("--cgroup {place}: that is no control group: it has no cgroup.procs"));
+        return Err(format!("--cgroup {place}: not a control group: it has no cgroup.procs"));
     }
     Ok(())
 }
@@ -251,10 +251,10 @@ pub(super) fn find_program(name: &str) -> Result<PathBuf, String> {
         let path = PathBuf::from(name);
         return match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(format!("-- {name}: there is no such file"))
+                Err(format!("-- {name}: no such file"))
             }
             _ if is_program(&path) => Ok(path),
-            _ => Err(format!("-- {name}: that is no program that this user may run")),
+            _ => Err(format!("-- {name}: not a program that this user may run")),
         };
     }
     let places = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
@@ -286,10 +286,10 @@ mod tests {
         let name = said(AttachTarget::Name("no such name".into()));
         assert!(name.contains("nearest are \""), "{name}");
         assert!(said(AttachTarget::Group("/nonexistent".into())).contains("no such directory"));
-        assert!(said(AttachTarget::Group("/proc".into())).contains("no control group"));
+        assert!(said(AttachTarget::Group("/proc".into())).contains("not a control group"));
         let command = |name: &str| AttachTarget::Command(vec![name.into()]);
         assert!(said(command("no-such-command")).contains("command not found"));
-        assert!(said(command("/etc/passwd")).contains("no program"));
+        assert!(said(command("/etc/passwd")).contains("not a program"));
         assert!(said(command("/nonexistent/x")).contains("no such file"));
         command("sh").check(&root).unwrap();
     }

@@ -20,9 +20,9 @@ use crate::{
 /// Most threads with their own series in one run.
 const MOST_OWN: usize = 1_000;
 
-/// What a thread's series has is settled after so many wake-ups; or after a few, once it has lived
-/// for so long. The timer of the first one was armed before it was looked at, so that of very few
-/// too many are not by its own.
+/// What a thread's series has is settled after this number of wake-ups; or after a few, once it has
+/// lived for so long. The timer of the first one was armed before it was looked at, so that of very
+/// few too many are not by its own.
 const SETTLED_WAKEUPS: u64 = 64;
 const FEW_WAKEUPS: u64 = 8;
 const SETTLED_NS: i64 = 1_000_000_000;

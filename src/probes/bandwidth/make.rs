@@ -117,7 +117,7 @@ fn of_calls(kind: Kind, count: u32) -> io::Result<Box<dyn Repeated>> {
             program(TRUE, &[c"true"])?;
             Box::new(program(c"/bin/sh", &[c"sh", c"-c", TRUE])?)
         }
-        _ => return Err(io::Error::other("it is none of the system calls")),
+        _ => return Err(io::Error::other("it is not one of the system calls")),
     })
 }
 

@@ -43,7 +43,7 @@ enum Tail {
 pub enum DistributionError {
     /// None of that name.
     #[error(
-        "there is no distribution \"{0}\"; there are exponential, pareto:index=4, \
+        "no distribution \"{0}\"; there are exponential, pareto:index=4, \
          bounded:shape=0.3 and two-kinds:one-in=500, each also with seed=1"
     )]
     Name(String),
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_none_is_refused_by_what_is_wrong() {
         for (text, says) in [
-            ("normal", "there is no distribution \"normal\"; there are exponential, pareto"),
+            ("normal", "no distribution \"normal\"; there are exponential, pareto"),
             ("pareto:shape=1", "pareto has no \"shape=1\"; write index=VALUE or seed=1"),
             ("exponential:index=1", "exponential has no \"index=1\"; write seed=1"),
             ("pareto:index", "pareto has no \"index\""),

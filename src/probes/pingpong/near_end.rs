@@ -60,7 +60,7 @@ impl PingpongThread {
     }
 }
 
-/// At most so many of so many messages go into the warm-up, where each counts.
+/// Upper limit of the messages that go into the warm-up, where each counts.
 const fn warm_up_share(samples: u64) -> u64 {
     if samples == u64::MAX { samples } else { samples / 10 }
 }

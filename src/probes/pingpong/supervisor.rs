@@ -24,7 +24,7 @@ use crate::{
     transports::page::Interrupter,
 };
 
-/// So many answers in a row may be given up before the run is: a peer that is gone says nothing,
+/// The answers in a row that may be given up before the run is: a peer that is gone says nothing,
 /// and a run of many samples would continue for years.
 const IN_A_ROW: u64 = 10;
 
@@ -84,7 +84,7 @@ impl Answers {
         }
     }
 
-    /// Why there is no use in going on, if there is none.
+    /// Why continuing is useless, if it is.
     fn silence(&self) -> Option<FarEndReason> {
         (self.in_a_row >= IN_A_ROW)
             .then_some(FarEndReason::Silent { answers: IN_A_ROW, timeout_ns: self.timeout_ns })

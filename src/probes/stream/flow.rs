@@ -143,8 +143,8 @@ impl Flow {
         self.account.numbers_seen()
     }
 
-    /// What came of it, when its sender had so many packets to send from the first recorded one on
-    /// and nothing is under way any more.
+    /// What came of it, when its sender had this number of packets to send from the first recorded
+    /// one on and nothing is under way any more.
     #[must_use]
     pub(super) fn record(
         &self,

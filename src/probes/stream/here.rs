@@ -99,7 +99,7 @@ impl Stream {
             let (mut plan, mut descriptors) = (plan.clone(), vec![socket]);
             if let Some(tracing) = tracing {
                 let place = tracing.records.place(FAR + number as usize);
-                let (memory, at) = place.ok_or_else(|| cannot("there is no record for it"))?;
+                let (memory, at) = place.ok_or_else(|| cannot("it has no record"))?;
                 let memory = memory.try_clone_to_owned();
                 descriptors.push(memory.map_err(|error| cannot(&plain(&error)))?);
                 plan.record_at = Some(at);

@@ -160,7 +160,7 @@ impl StreamKeeper {
 
     /// Waits for what is still under way to far ends, as long as something may be.
     fn wait_for_the_last(&mut self) {
-        // Those behind a stall come all at once, and are none the less under way until then.
+        // Those behind a stall come all at once, and are still under way until then.
         let deadline = Instant::now() + Duration::from_nanos(PATIENCE_NS.unsigned_abs());
         self.progress.1 = now_ns();
         let due = self.due();

@@ -21,7 +21,7 @@ pub const MOST_PEAKS: usize = 100;
 const MOST_CAUSES: usize = 40;
 const MOST_SERIES: usize = 8;
 
-/// The worst so many keep all of their timeline; of the others, so many entries.
+/// The number of worst ones that keep all of their timeline; the number of entries of the others.
 const WHOLE_TIMELINES: usize = 20;
 const MOST_MOMENTS: usize = 120;
 
@@ -45,7 +45,7 @@ pub struct PageBlame {
     pub lost_events: u64,
     /// From the widest to the worst; of many causes the largest 40.
     pub bands: Vec<Band>,
-    /// What late responses were spent on, in one sentence; null where none was late, or none is
+    /// What late responses were spent on, in one sentence; null if none was late, or none could be
     /// measured.
     #[serde(default)]
     pub responses: Option<String>,
@@ -101,7 +101,7 @@ pub struct PagePart {
     pub cause: Cause,
     /// Which one.
     pub name: String,
-    /// Whose work, `name/pid`; empty where it is no task's.
+    /// Whose work, `name/pid`; empty if it is not a task's.
     pub task: String,
     /// How much, ns.
     pub ns: u64,

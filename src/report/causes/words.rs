@@ -40,7 +40,7 @@ const fn was(cause: Cause) -> (&'static str, &'static str) {
         Cause::Hardirq => ("hard interrupt", " {}"),
         Cause::Softirq => ("softirq", " {}"),
         // With a name it is another sentence.
-        Cause::Thread => ("a task that went first", ""),
+        Cause::Thread => ("a task that ran first", ""),
         Cause::Nonpreemptible => ("kernel work that cannot be preempted", ": {}"),
         Cause::Lock => ("waiting for a lock", ": {}"),
         Cause::IdleExit => ("the way out of an idle state", ": {}"),
@@ -48,7 +48,7 @@ const fn was(cause: Cause) -> (&'static str, &'static str) {
         Cause::Throttled => ("being held back by the scheduler", ": {}"),
         Cause::PageFault => ("page faults of the measured threads", ""),
         Cause::OwnWork => ("the threads' own work", ""),
-        Cause::Wait => ("sleep in the midst of the work", ", {}"),
+        Cause::Wait => ("sleep during the work", ", {}"),
         Cause::Stopped => ("the measured threads being stopped", ""),
         Cause::Host => ("the virtual machine's host", ": {}"),
         Cause::Hardware => ("firmware or hardware", ": {}"),
@@ -69,7 +69,7 @@ const fn during(cause: Cause) -> Option<(&'static str, &'static str)> {
         Cause::IdleExit => ("the CPU came out of idle", ": {}"),
         Cause::Migration => ("it moved to another CPU", ""),
         Cause::Throttled => ("the scheduler held it back", ": {}"),
-        Cause::PageFault => ("a page fault of its own was served", ""),
+        Cause::PageFault => ("its own page fault was served", ""),
         Cause::OwnWork => ("it worked itself", ""),
         Cause::Wait => ("it slept", ", {}"),
         Cause::Stopped => ("it was stopped", ""),
@@ -93,7 +93,7 @@ pub fn phrase(cause: Cause, name: &str) -> String {
     let (bare, named) = was(cause);
     match (cause, name) {
         _ if name.is_empty() || name == head(cause) => bare.into(),
-        (Cause::Thread, name) => format!("task {name}, which went first"),
+        (Cause::Thread, name) => format!("task {name}, which ran first"),
         (_, name) => format!("{bare}{}", named.replace("{}", name)),
     }
 }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(phrase(Cause::IrqsOff, "console_unlock"), "interrupts off in console_unlock");
         assert_eq!(phrase(Cause::Unexplained, "unexplained"), "unexplained");
         assert_eq!(phrase(Cause::Host, "host"), "the virtual machine's host");
-        assert_eq!(phrase(Cause::Thread, "dd"), "task dd, which went first");
+        assert_eq!(phrase(Cause::Thread, "dd"), "task dd, which ran first");
         assert_eq!(label(Cause::Softirq, "NET_RX"), "softirq: NET_RX");
     }
 

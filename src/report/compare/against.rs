@@ -68,7 +68,7 @@ impl GateBase {
         let gate = &self.gate;
         if let Some(own) = gate.series().filter(|own| !held.series.iter().any(|name| name == own)) {
             return Some(format!(
-                "\"{gate}\": there is no series {own}; there are {}",
+                "\"{gate}\": unknown series {own}; there are {}",
                 held.series.join(", ")
             ));
         }
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(one[0].verdict, GateVerdict::Inconclusive);
         assert!(one[0].reason.contains("it takes 3 of each"), "{}", one[0].reason);
         let same = worse.decide(a[..1].to_vec()).remove(0);
-        assert!(same.reason.contains("a1 is named twice"), "{}", same.reason);
+        assert!(same.reason.contains("a1 is listed twice"), "{}", same.reason);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let elsewhere = ["cpu7".to_owned()];
         let elsewhere = HeldRuns { series: &elsewhere, ..held };
         assert!(refusal("worse<5%@p99 vs a", elsewhere).contains("a has cpu0, and not cpu7"));
-        assert!(refusal("cpu3:worse<5%@p99 vs a", held).contains("there is no series cpu3"));
+        assert!(refusal("cpu3:worse<5%@p99 vs a", held).contains("unknown series cpu3"));
         let mut invalid = a.clone();
         invalid[0].document.validity = Validity::Invalid;
         let error = GateBase::new("worse<5%@p99 vs a".parse().unwrap(), invalid).unwrap_err();

@@ -101,7 +101,7 @@ pub enum CompareError {
         what: String,
     },
     /// The same run on both sides, or twice on one.
-    #[error("{0} is named twice; a run is no replicate of itself")]
+    #[error("{0} is listed twice; list each run once")]
     Twice(String),
     /// A figure that is not in all of them.
     #[error("--figures {figure}: {why}")]

@@ -128,7 +128,7 @@ const PLACES: usize = 49;
 const LEAST_REACH: f64 = 0.05;
 
 /// The shift of all series together (or of each, where they cannot be pooled) as a picture of
-/// lines: `[--o--]` around the factor, `:` where there is no difference, `<` and `>` for an end
+/// lines: `[--o--]` around the factor, `:` for no difference, `<` and `>` for an end
 /// that is not known.
 pub(super) fn lines(points: &[ShiftPoint]) -> Vec<(String, String)> {
     let reach = |point: &ShiftPoint| {

@@ -239,7 +239,7 @@ fn what_cannot_be_compared_is_refused_with_its_reason() {
         compared(&runs[..1], &other).unwrap_err().to_string()
     };
     let text = compared(&runs[..1], &runs[..1]).unwrap_err().to_string();
-    assert!(text.contains("a is named twice"), "{text}");
+    assert!(text.contains("a is listed twice"), "{text}");
     let mut elsewhere = other.clone();
     for (number, series) in elsewhere.document.series.iter_mut().enumerate() {
         series.name = format!("cpu{}", number + 7);
@@ -285,7 +285,7 @@ fn an_invalid_run_marks_the_comparison() {
     let found = compared(&runs[..1], &runs[1..]).unwrap();
     assert_eq!(found.validity, Validity::Weakened);
     let text = plain_text(&report(found, &runs), None);
-    assert!(text.contains("b is weakened: tardy show b"), "{text}");
+    assert!(text.contains("b is questionable: tardy show b"), "{text}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn push_sides(out: &mut String, one: &SideComparison, report: &CompareReport) {
     let own = |name: &String| one.a.contains(name) || one.b.contains(name);
     for run in report.runs.iter().filter(|run| own(&run.name)) {
         if run.validity != Validity::Valid {
-            let (name, verdict) = (plain(&run.name), run.validity.as_str());
+            let (name, verdict) = (plain(&run.name), run.validity.displayed());
             out.push_str(&format!("{name} is {verdict}: tardy show {name}\n"));
         }
     }

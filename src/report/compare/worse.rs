@@ -33,7 +33,7 @@ pub struct WorseGate {
 pub enum WorseGateError {
     /// It has another form.
     #[error(
-        "\"{0}\" is no gate of a comparison; write worse<5%@p99, or cpu0:worse<5%@p99 for one \
+        "\"{0}\" is not a gate of a comparison; use worse<5%@p99, or cpu0:worse<5%@p99 for one \
          series; limits for latencies are gates of `tardy run` and `tardy show`"
     )]
     Form(String),
@@ -157,7 +157,7 @@ fn digits(of: f64) -> String {
 /// Why a gate finds no interval to decide by.
 const fn no_interval(unjudged: Option<Unjudged>) -> &'static str {
     match unjudged {
-        None => "there is no interval",
+        None => "no interval",
         Some(Unjudged::FewRuns) => "too few runs: it takes three of each side",
         Some(Unjudged::SeveralPrograms) => "different programs measured: take runs of one",
     }
@@ -256,11 +256,11 @@ mod tests {
     #[test]
     fn what_is_no_gate_of_a_comparison_is_refused() {
         for (text, says) in [
-            ("p99<=80us", "write worse<5%@p99"),
-            ("worse<5%", "write worse<5%@p99"),
+            ("p99<=80us", "use worse<5%@p99"),
+            ("worse<5%", "use worse<5%@p99"),
             ("worse<5@p99", "write a share"),
             ("worse<0%@p99", "write a share"),
-            ("worse<5%@p95", "there is no figure \"p95\""),
+            ("worse<5%@p95", "unknown metric \"p95\""),
             ("worse<5%@p99 vs", "write a run behind vs"),
             ("worse<5%@p99 vs a,,b", "write a run behind vs"),
         ] {

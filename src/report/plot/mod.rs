@@ -123,8 +123,8 @@ impl FromStr for Size {
             })
             .ok_or_else(|| {
                 format!(
-                    "\"{text}\" is no size; write width x height in pixels, each from {} to {}, as \
-                     in 900x560",
+                    "\"{text}\" is not a size; use width x height in pixels, each from {} to {}, \
+                     as in 900x560",
                     SIZES.start(),
                     SIZES.end()
                 )
@@ -138,7 +138,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Why there is no picture.
+/// Why a picture is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlotError {
     /// No run has a sample that could be drawn.

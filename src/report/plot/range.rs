@@ -20,8 +20,9 @@ impl FromStr for LatencyRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted =
-            || format!("\"{text}\" is no range; write LOW..HIGH, as in 10us..1ms, ..1ms or 10us..");
+        let wanted = || {
+            format!("\"{text}\" is not a range; write LOW..HIGH, as in 10us..1ms, ..1ms or 10us..")
+        };
         let (low, high) = time_range::ends(text)?.ok_or_else(wanted)?;
         let is_ascending = low.unwrap_or(Nanos(1)) < high.unwrap_or(Nanos(i64::MAX));
         let is_positive = low.is_none_or(|low| low.0 > 0);

@@ -97,7 +97,7 @@ fn name(run: &PageRun) -> String {
     let record = &run.record;
     let mut caveats = Vec::new();
     if record.validity != Validity::Valid {
-        caveats.push(record.validity.as_str());
+        caveats.push(record.validity.displayed());
     }
     if record.status != Status::Complete {
         caveats.push(words::status(record.status));
@@ -165,7 +165,7 @@ pub(super) fn above(subject: &RunLabel) -> String {
     match subject.above {
         0 => String::new(),
         above if subject.is_imported => {
-            format!("{} without a value of their own: not drawn.", count(above))
+            format!("{} without a value: not drawn.", count(above))
         }
         above => format!("{} above 1 h: in the maximum only.", count(above)),
     }

@@ -57,7 +57,7 @@ pub struct FlameGraph {
     pub caller: Vec<u32>,
     /// What it is called, in `strings`.
     pub name: Vec<u32>,
-    /// The file it is from, in `strings`; 0 where there is none, and for functions of the kernel.
+    /// The file it is from, in `strings`; 0 if it has none, and for functions of the kernel.
     pub module: Vec<u32>,
     /// What it is.
     pub kind: Vec<FlameKind>,
@@ -67,7 +67,7 @@ pub struct FlameGraph {
     pub merged: u64,
     /// What they weigh together.
     pub merged_weight: u64,
-    /// A place of less than so many percent was put together with others.
+    /// A place below this percentage was put together with others.
     pub least_percent: f64,
 }
 

@@ -35,7 +35,7 @@ pub struct ProfileReport {
     pub duration_s: f64,
     /// Samples in it.
     pub samples: u64,
-    /// Samples that were due: one a period on each CPU, idle ones too. Absent where samples come at
+    /// Samples that were due: one a period on each CPU, idle ones too. Absent if samples come at
     /// no fixed rate (`cycles`), or the CPUs are not known.
     pub due: Option<u64>,
     /// Samples that were lost.
@@ -54,7 +54,7 @@ pub struct ProfileReport {
     pub symbols: Vec<SymbolShare>,
 }
 
-/// What one CPU did. Shares are of its own samples, in the order of [`CpuContext::ALL`].
+/// What one CPU did. Shares of the samples of this CPU, in the order of [`CpuContext::ALL`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuContextShare {
     /// The CPU.
@@ -73,7 +73,7 @@ pub struct CpuContextShare {
     pub hardirq: f64,
 }
 
-/// What tasks of one name did. Shares are of all samples; interrupts are no task's.
+/// What tasks of one name did. Shares are of all samples; interrupts belong to no task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TaskNameShare {

@@ -83,7 +83,7 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
     for own in found.iter().filter(|own| own.cycles_alone) {
         let name = sample_name::series(&own.series);
         notes.push(format!(
-            "- {name}: cycles alone; a thread of it has no period, and what it passed over is in \
+            "- {name}: cycles alone; a thread of it has no period, and what it skipped is in \
              no count"
         ));
     }

@@ -87,9 +87,8 @@ mod tests {
 
     #[test]
     fn lines_break_between_words_and_what_follows_is_set_in() {
-        let text =
-            "informs steal_time: The hypervisor took more than that.\n  Measure elsewhere.\n";
-        let folded = "informs steal_time: The\n  hypervisor took more\n  than that.\n  Measure \
+        let text = "info steal_time: The hypervisor took more than that.\n  Measure elsewhere.\n";
+        let folded = "info steal_time: The\n  hypervisor took more\n  than that.\n  Measure \
                       elsewhere.\n";
         assert_eq!(fold(text, Some(24)), folded);
         assert_eq!(fold(text, None), text);

@@ -120,9 +120,7 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
             let counted = counted.map_or_else(String::new, |(_, figure)| {
                 format!("; on Debian's 6.1 in counted time it adds {figure} to the median {one}")
             });
-            format!(
-                "adds to each {one}, how much here is not known: --calibrate measures it{counted}"
-            )
+            format!("overhead per {one} not measured here (use --calibrate){counted}")
         }
     };
     out.push_str(&format!("tracing: {text}\n"));
@@ -211,8 +209,8 @@ mod tests {
         let mut timer = fixture::of("timer", &["cpu0"]);
         assert_eq!(said(&timer), "", "it was not traced");
         timer.trace.found = TraceMode::Peaks;
-        let unknown = "tracing: adds to each wake-up, how much here is not known: --calibrate \
-                       measures it; on Debian's 6.1 in counted time it adds 2.7 us to the \
+        let unknown = "tracing: overhead per wake-up not measured here (use --calibrate); on \
+                       Debian's 6.1 in counted time it adds 2.7 us to the \
                        median wake-up\n";
         assert_eq!(said(&timer), unknown);
         timer.trace.known_cost = Some(KnownCost {

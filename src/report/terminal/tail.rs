@@ -41,7 +41,9 @@ pub(super) fn push(out: &mut String, known: &RunTail) {
             let mut levels = series.model.iter().flat_map(|model| &model.levels);
             levels.any(|level| level.is_extrapolation)
         };
-        out.push_str(&format!("{DIM}by a model of the tail, if this mix of load goes on{DIM:#}\n"));
+        out.push_str(&format!(
+            "{DIM}by a model of the tail, if this mix of load continues{DIM:#}\n"
+        ));
         if known.series.iter().any(far) {
             out.push_str(&format!(
                 "{DIM}! extrapolation of a model: more than ten times the time that was \

@@ -26,7 +26,7 @@ pub(super) fn title(row: &TrendRow) -> String {
     words.into_iter().filter(|own| !own.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A time, or that there is none.
+/// A time, or that it is missing.
 pub(super) fn time(ns: Option<i64>) -> String {
     ns.map_or_else(|| "-".into(), |ns| Nanos(ns).to_string())
 }

@@ -70,7 +70,7 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName)
     if bands.is_empty() {
         return;
     }
-    let mut headings = vec!["share of the blamed time, %".to_owned()];
+    let mut headings = vec!["share of analyzed late time, %".to_owned()];
     headings.extend(bands.iter().map(|band| match band.name.as_str() {
         "worst" => "10 worst".to_owned(),
         name => format!("> {name}"),
@@ -97,7 +97,7 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName)
     table.row(row("blamed, % of their time".into(), blamed));
     sheet.table(&table, "");
     if is_inferred {
-        sheet.line(DIM, "~ mostly inferred: no event shows it; `--peaks` has the evidence");
+        sheet.line(DIM, "~ mostly inferred, not traced; evidence: --peaks");
     }
     sheet.gap();
 }
@@ -218,7 +218,7 @@ mod tests {
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
         let wanted = [
-            "share of the blamed time, % > p99 > p99.9",
+            "share of analyzed late time, % > p99 > p99.9",
             "not preemptible 76",
             "exit_mmap 50",
             "kill 25",

@@ -57,7 +57,7 @@ pub struct WhyReport {
     #[serde(default)]
     pub lowest_threshold_ns: i64,
     /// Of a run that did not end in order: how far into it the sums of late wake-ups reach, from
-    /// which `bands` but the ten worst are, ns; 0 where there were none yet. Null of others.
+    /// which `bands` but the ten worst are, ns; 0 before there was any. Null of others.
     #[serde(default)]
     pub summed_ns: Option<i64>,
     /// Late wake-ups that were blamed.
@@ -87,7 +87,7 @@ pub struct WhyReport {
     pub responses_passed_over: u64,
     /// Causes that come at a beat, those with the most events first.
     pub periodic: Vec<PeriodicCause>,
-    /// Peaks that hit several CPUs at once for one cause; absent where none did.
+    /// Peaks that hit several CPUs at once for one cause; absent if none did.
     pub together: Option<Together>,
     /// Tasks that went before the measured threads.
     pub preempted: Preempted,

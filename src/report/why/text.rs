@@ -69,7 +69,7 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     let name = plain(&document.name);
     sheet.styled(&format!(
         "{BOLD}{name}{BOLD:#}: {validity}{}{validity:#}{status}",
-        document.validity.as_str()
+        document.validity.displayed()
     ));
     if document.validity != Validity::Valid {
         sheet.line(DIM, "`tardy show` says why");
@@ -114,12 +114,12 @@ fn counted(why: &WhyReport) -> String {
     let has_risen = lowest_ns > 0 && lowest_ns < last_ns;
     let mut text = match why.blamed {
         0 if why.summed_ns == Some(0) => format!(
-            "There are no sums of all late {} yet: they are written after the first second of a \
+            "No sums of all late {} yet: they are written after the first second of a \
              run, and every few seconds from then on; peaks so far: {}",
             why.sample.many(),
             count(why.peaks_found)
         ),
-        0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
+        0 => format!("No sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
             "{} {} that were {} than {} were analysed",
             count(blamed),
@@ -136,11 +136,11 @@ fn counted(why: &WhyReport) -> String {
     let unmatched = match why.sample {
         SampleName::RoundTrip => "had an end that had not gone to sleep",
         SampleName::Packet => "found a reader that had not gone to sleep",
-        _ => "matched nothing that was traced",
+        _ => "could not be matched to trace events",
     };
     let mut but = Vec::new();
     for (n, one, many) in [
-        (why.passed_over, "late one was passed over", "late ones were passed over"),
+        (why.passed_over, "late one was skipped", "late ones were skipped"),
         (why.unmatched, unmatched, unmatched),
         (why.lost_events, "event was lost", "events were lost"),
     ] {
@@ -300,7 +300,7 @@ fn few(names: &[String]) -> String {
 /// What the table of tasks counts: by far not all that was late, where the threshold has risen.
 fn of_how_many(why: &WhyReport) -> String {
     let mut text =
-        format!("Who went first in the {} {} analysed", count(why.blamed), why.sample.many());
+        format!("Tasks that ran first in the {} {} analysed", count(why.blamed), why.sample.many());
     // The sums of a run in progress reach less far than its histograms.
     if why.late > why.blamed && why.summed_ns.is_none() {
         let (late, lowest) = (why.sample.late(), Nanos(why.lowest_threshold_ns));
@@ -391,14 +391,15 @@ mod tests {
             late: 1_234,
             ..WhyReport::default()
         };
-        let wanted = "Who went first in the 76 wake-ups analysed, of 1 234 that were later than \
-                      50.0 us:";
+        let wanted = "Tasks that ran first in the 76 wake-ups analysed, of 1 234 that were later \
+                      than 50.0 us:";
         assert_eq!(of_how_many(&why), wanted);
         (why.summed_ns, why.responses_analysed) = (Some(8_000_000_000), 3);
-        let wanted = "Who went first in the 76 wake-ups analysed; late responses are not in it:";
+        let wanted =
+            "Tasks that ran first in the 76 wake-ups analysed; late responses are not in it:";
         assert_eq!(of_how_many(&why), wanted);
         (why.summed_ns, why.late, why.responses_analysed) = (None, 76, 0);
-        assert_eq!(of_how_many(&why), "Who went first in the 76 wake-ups analysed:");
+        assert_eq!(of_how_many(&why), "Tasks that ran first in the 76 wake-ups analysed:");
     }
 
     #[test]
@@ -413,7 +414,7 @@ mod tests {
                       the run, which its sums reach so far.";
         assert_eq!(counted(&why), wanted);
         (why.blamed, why.summed_ns, why.peaks_found) = (0, Some(0), 3);
-        let wanted = "There are no sums of all late wake-ups yet: they are written after the first \
+        let wanted = "No sums of all late wake-ups yet: they are written after the first \
                       second of a run, and every few seconds from then on; peaks so far: 3.";
         assert_eq!(counted(&why), wanted);
     }

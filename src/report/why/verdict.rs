@@ -265,7 +265,7 @@ mod tests {
             "61 % of all time above p99.9 was interrupts off in console_unlock, on CPU 1, every \
              50 ms."
         );
-        assert!(!verdict(&why, 1).contains("CPU"), "of one CPU there is no other");
+        assert!(!verdict(&why, 1).contains("CPU"), "one CPU has no other");
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(
             verdict(&why(1.0, vec![first, second, rest]), 2),
             "50 % of all time above p99.9 was the virtual machine's host: steal; 30 % was task \
-             migration/0, which went first; 20 % is unexplained."
+             migration/0, which ran first; 20 % is unexplained."
         );
     }
 

@@ -137,7 +137,7 @@ fn never_slept(threads: &[String]) -> String {
     }
     format!(
         "{} had or wanted a CPU in all of the measured time that {there} there, or in more than \
-         the last half of it, and did not sleep ({named}): without a wake-up there is no latency.",
+         the last half of it, and did not sleep ({named}): without a wake-up they have no latency.",
         many(threads.len() as u64, "thread")
     )
 }

@@ -73,7 +73,7 @@ impl AudioCaveat {
                 Effect::Informs,
                 format!(
                     "After an xrun the server began its cycles at other times, {}: up to 16 \
-                     cycles after it may be held against the times before.",
+                     cycles after it may be compared with the times before.",
                     times(*count)
                 ),
                 "Read the largest latencies with the xruns; a longer period of the server \

@@ -168,7 +168,7 @@ impl ImportCaveat {
                 "Nothing needs to be done: `tardy run noise` does the same.",
             ),
             Self::RowsLeftOut { .. } => {
-                ("rows_left_out", Informs, "Nothing needs to be done: they are no samples.")
+                ("rows_left_out", Informs, "Nothing needs to be done: they are not samples.")
             }
             Self::KindsPooled { .. } => {
                 ("kinds_pooled", Weakens, "Import the output of the program that measured.")
@@ -214,7 +214,7 @@ impl ImportCaveat {
                 many(*samples, "sample")
             ),
             Self::LatenciesRounded { step_ns, down: true } => format!(
-                "Latencies are rounded down to steps of {}: each may be up to so much larger.",
+                "Latencies are rounded down to steps of {}: each may be larger by up to one step.",
                 Nanos(*step_ns)
             ),
             Self::LatenciesRounded { step_ns, down: false } => {
@@ -235,7 +235,7 @@ impl ImportCaveat {
             ),
             Self::FooterMissing { lines } => footer_text(lines),
             Self::TurnsLeftOut { turns, upto_ns } => format!(
-                "{} of up to {} were disturbed by nothing: they are no gaps, and left out.",
+                "{} of up to {} were not disturbed: they are not interruptions, and left out.",
                 many(*turns, "turn"),
                 Nanos(*upto_ns)
             ),

@@ -177,7 +177,7 @@ impl Incident {
                         format!("{:.1} % of CPU {cpu}", share * 100.0)
                     })
                 ),
-                "Measure on the bare machine, or give the virtual machine CPUs of its own (pinned, \
+                "Measure on the bare machine, or give the virtual machine dedicated CPUs (pinned, \
                  not overcommitted).",
             ),
             Self::SmiSeen { count } => (
@@ -271,7 +271,7 @@ impl Incident {
                 "not_looked_at",
                 Weakens,
                 format!(
-                    "Some of what makes a run doubtful could not be looked at: {}.",
+                    "Some validity checks could not run: {}.",
                     list(sources, ", ", |UnreadSource { what, source }| {
                         format!("{what} ({source})")
                     })

@@ -189,12 +189,13 @@ impl SetupCaveat {
                 format!(
                     "Whether a tardy has changed settings of this machine is not known: {why}."
                 ),
-                "Run as root, or have root run `tardy restore`: it says who has changed what.",
+                "Run as root, or have root run `tardy restore`: it names the tardy that changed \
+                 settings.",
             ),
             Self::NotPutBack { failed } => (
                 NOT_PUT_BACK,
                 Informs,
-                format!("After the run this could not be put back: {}.", failed.join("; ")),
+                format!("This could not be restored after the run: {}.", failed.join("; ")),
                 "Run `tardy restore` as root; docs/reference/setup.md explains how to do it by \
                  hand.",
             ),

@@ -106,8 +106,7 @@ impl SteadinessCaveat {
                 LEVEL_CHANGED,
                 Weakens,
                 format!(
-                    "The run did not stay the same, so its percentiles are those of a mixture: \
-                     {}.",
+                    "Latency shifted during the run; its percentiles mix different conditions: {}.",
                     first(changes, "; ", LevelChange::text)
                 ),
                 "Look on the page at what changed then, and repeat the run with a longer --warmup \

@@ -142,8 +142,8 @@ impl TraceCaveat {
                 "wakeups_unmatched",
                 Informs,
                 format!(
-                    "{} of {} matched nothing that was traced and have no stages. Latencies are \
-                     complete.",
+                    "{} of {} could not be matched to trace events, so they have no stage \
+                     breakdown. Latencies are complete.",
                     count(*unmatched),
                     many(*wakeups, "wake-up")
                 ),

@@ -113,7 +113,7 @@ impl CaveatKind {
                 "periods_missed",
                 Informs,
                 format!(
-                    "Many periods passed without a wake-up of their own: {}.",
+                    "Many periods had no wake-up: {}.",
                     list(series, ", ", MissedPeriods::text)
                 ),
                 "Read the view per scheduled period; or choose a longer period (--interval) if the \
@@ -122,7 +122,7 @@ impl CaveatKind {
             Self::EarlyWakeups { early } => (
                 "early_wakeups",
                 Weakens,
-                format!("Before the programmed time came {}.", many(*early, "wake-up")),
+                format!("{} occurred before the programmed time.", many(*early, "wake-up")),
                 "Suspect the clock source or the hypervisor's timer; check `dmesg` for clock \
                  trouble.",
             ),
@@ -135,9 +135,7 @@ impl CaveatKind {
             Self::Virtual { kind } => (
                 "virtual_machine",
                 Informs,
-                format!(
-                    "This is a virtual machine ({kind}): delays of its host are in the numbers."
-                ),
+                format!("This is a virtual machine ({kind}): results include host delays."),
                 "Measure on the bare machine for figures of the kernel alone.",
             ),
             Self::Happened(incident) => incident.words(),

@@ -103,6 +103,6 @@ mod tests {
         minute.note(1e6, 1e6 + 1.0, Some(2));
         assert_eq!(minute.until(1_000_000).iter().flatten().count(), 1);
         minute.note(f64::NAN, f64::INFINITY, Some(1));
-        assert_eq!(minute.until(0).len(), SECONDS, "nonsense in a log is no panic");
+        assert_eq!(minute.until(0).len(), SECONDS, "nonsense in a log does not panic");
     }
 }

@@ -232,5 +232,5 @@ fn a_run_whose_maker_went_away_is_seen_to_have_crashed_and_damage_is_named() {
         assert!(damage.contains(file), "{file}: {damage}");
     }
     assert_eq!(follower.quantiles(0, &[0.5]), [None]);
-    assert!(RunFollower::open(place.path()).is_err(), "no run is no run");
+    assert!(RunFollower::open(place.path()).is_err(), "a directory without a run is refused");
 }

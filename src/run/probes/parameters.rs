@@ -20,7 +20,7 @@ pub struct TimerParameters {
     pub threads_per_cpu: u32,
     /// How much the priority falls from one thread of a CPU to the next.
     pub priority_step: u32,
-    /// So long the work takes alone that a thread has to do after each wake-up, ns; absent where
+    /// The time that the work after each wake-up takes alone, ns; absent if
     /// it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_ns: Option<i64>,
@@ -58,7 +58,7 @@ pub struct BandwidthParameters {
     pub cpu: u32,
     /// The CPU of the senders of pipes and sockets.
     pub far_cpu: u32,
-    /// Where the file is that is read; absent where no figure needs one.
+    /// Where the file is that is read; absent if no figure needs one.
     pub directory: Option<String>,
 }
 

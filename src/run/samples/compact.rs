@@ -63,7 +63,7 @@ impl<'a> Compact<'a> {
         self.unsigned()?.try_into().ok()
     }
 
-    /// Hands over every field of a struct with its id and kind, to be read or passed over.
+    /// Hands over every field of a struct with its id and kind, to be read or skipped.
     pub(super) fn fields(
         &mut self,
         mut each: impl FnMut(&mut Self, i64, u8) -> Option<()>,

@@ -117,8 +117,9 @@ impl Header {
         Some(found)
     }
 
-    /// Reads what a kind of page has of its own; its forms differ in where the encoding stands.
-    /// What the second form says of levels does not matter: columns that must be there have none.
+    /// Reads the fields that only one kind of page has; its forms differ in where the encoding
+    /// stands. What the second form says of levels does not matter: columns that must be there have
+    /// none.
     fn read_more(&mut self, page: &mut Compact<'_>, encoding: i64) -> Option<()> {
         page.fields(|page, id, kind| match (id, kind) {
             (1, I32) => page.number().map(|values| self.values = values),

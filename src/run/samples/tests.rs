@@ -332,7 +332,7 @@ fn values_that_are_not_what_their_page_says_are_an_error() {
     for (encoding, bytes) in [
         (Encoding::PLAIN, &[0; 71][..]),
         (Encoding::RLE_DICTIONARY, &[]),
-        // There is no dictionary; then a run of none, a width of 255 bits, and a number that never
+        // No dictionary; then an empty run, a width of 255 bits, and a number that never
         // ends.
         (Encoding::RLE_DICTIONARY, &[1, 18, 0]),
         (Encoding::RLE_DICTIONARY, &[1, 0, 0, 0]),

@@ -336,7 +336,7 @@ fn a_thread_that_runs_on_other_terms_for_one_look_is_reported_with_the_moment() 
     end.send(()).unwrap();
     thread.join().unwrap();
     monitor.poll(3_000_000_000);
-    assert_eq!(monitor.deviations().len(), 1, "a thread that is gone is no broken one");
+    assert_eq!(monitor.deviations().len(), 1, "a thread that is gone does not count");
 }
 
 #[test]

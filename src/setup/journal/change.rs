@@ -170,7 +170,7 @@ fn name(path: &str) -> &str {
 
 fn undo_file(root: &Root, path: &str, old: &str) -> Result<Option<String>, String> {
     let Some(file) = KnownFile::find(path) else {
-        return Err(format!("{path} is no setting that tardy changes"));
+        return Err(format!("{path} is not a setting that tardy changes"));
     };
     let now = match file.read(root) {
         Ok(now) => now,

@@ -41,7 +41,7 @@ pub enum JournalError {
     /// Another tardy holds the machine changed.
     #[error(
         "another tardy has changed settings of this machine: {}. Wait for its end, or end it{}; \
-         it puts back what it changed", .0.words(), .0.how_to_end()
+         it restores what it changed", .0.words(), .0.how_to_end()
     )]
     Busy(Owner),
     /// The journal cannot be written, and without it nothing is changed.
@@ -69,12 +69,12 @@ pub enum JournalError {
     /// Without it nobody can say whether a journal is of this boot.
     #[error(
         "/proc/sys/kernel/random/boot_id cannot be read, which tells whether settings in a journal \
-         are of this boot; nothing is changed or put back. Mount /proc"
+         are of this boot; nothing is changed or restored. Mount /proc"
     )]
     NoBootId,
     /// What a killed tardy left cannot be restored.
     #[error(
-        "a tardy that was killed left settings changed, and they cannot be put back: {what}. \
+        "a tardy that was killed left settings changed, and they cannot be restored: {what}. \
          Put them back by hand (docs/reference/setup.md), then remove {path}"
     )]
     Left {
@@ -180,7 +180,7 @@ impl Journal {
         let before = self.file.metadata().map_or(0, |metadata| metadata.len());
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_all());
         written.map_err(|error| {
-            // Half a line would be passed over anyway.
+            // Half a line would be skipped anyway.
             let _ = self.file.set_len(before);
             write_error(&self.path, &error)
         })
@@ -377,7 +377,7 @@ pub fn parse(path: &str, bytes: &[u8]) -> JournalContent {
                 changes.push(change);
                 continue;
             }
-            Ok(_) => "is no change that tardy makes",
+            Ok(_) => "is not a change that tardy makes",
             Err(_) => "is damaged",
         };
         damaged.push(format!("line {} of {path} {wrong}", number + 2));

@@ -124,7 +124,7 @@ impl Place {
         let file = openat(&self.directory, name, flags | UNFOLLOWED, mode)?;
         let about = fstat(&file)?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile || about.st_nlink > 1 {
-            return Err(io::Error::other("it is no plain file with one name"));
+            return Err(io::Error::other("it is not a plain file with one name"));
         }
         believe("it", &about)?;
         Ok(file.into())
@@ -278,10 +278,10 @@ mod tests {
         why(place.beside("lock"));
         fs::remove_file(path.path()).unwrap();
         fs::hard_link(at("other"), path.path()).unwrap();
-        assert!(why(place.journal()).contains("no plain file with one name"));
+        assert!(why(place.journal()).contains("not a plain file with one name"));
         fs::remove_file(path.path()).unwrap();
         rustix::fs::mknodat(CWD, path.path(), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        assert!(why(place.journal()).contains("no plain file"));
+        assert!(why(place.journal()).contains("not a plain file"));
         fs::rename(at("run"), at("moved")).unwrap();
         symlink(at("moved"), at("run")).unwrap();
         Place::open(&path).unwrap_err();

@@ -52,7 +52,7 @@ const BOOT: &str = "kernel-command-line";
 const UNDO: &str = "undo.sh";
 const README: &str = "README";
 
-/// The files for `settings`; none where there are none.
+/// The files for `settings`; empty without settings.
 #[must_use]
 pub fn drop_ins(settings: &[HelpfulSetting]) -> Vec<DropInFile> {
     if settings.is_empty() {
@@ -180,7 +180,7 @@ fn boot(settings: &[HelpfulSetting]) -> Option<String> {
 /// Puts the values back that the machine has now, and takes away what was installed.
 fn undo(settings: &[HelpfulSetting]) -> String {
     let mut text = String::from(
-        "#!/bin/sh\n# Puts back what the machine had before, and removes what README installs.\n\
+        "#!/bin/sh\n# Restores what the machine had before, and removes what README installs.\n\
          systemctl disable --now tardy-settings.service 2>/dev/null\n\
          rm -f /etc/sysctl.d/90-tardy.conf /etc/tmpfiles.d/90-tardy.conf \
          /etc/systemd/system/tardy-settings.service\n",

@@ -141,7 +141,7 @@ impl SettingChoice {
 }
 
 impl SettingChoice {
-    /// Commands of a shell that do the same for the measured `cpus` and do not put it back; none
+    /// Commands of a shell that do the same for the measured `cpus` and do not restore it; none
     /// where it has that value.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ fn wanted(choice: &SettingChoice, measured: Measured<'_>) -> Result<(String, Wan
             let now = sched::raw_of_thread(tid).map_err(|_| gone(tid))?;
             if !now.is_plausible() {
                 return Err(format!(
-                    "task {tid} has policy {}, which tardy cannot put back",
+                    "task {tid} has policy {}, which tardy cannot restore",
                     now.words()
                 ));
             }
@@ -210,7 +210,7 @@ fn task(root: &Root, tid: i32) -> Result<TaskId, String> {
 }
 
 fn gone(tid: i32) -> String {
-    format!("there is no task {tid}")
+    format!("no task {tid}")
 }
 
 impl Wanted {
@@ -284,7 +284,7 @@ fn write(
         return Ok(Some(part()));
     }
     let Some(known) = KnownFile::find(path) else {
-        return Err(refused(choice, format!("{path} is no setting that tardy changes"), HAVE));
+        return Err(refused(choice, format!("{path} is not a setting that tardy changes"), HAVE));
     };
     match known.write(root, value) {
         Ok(()) if *may_refuse && part().loss(root).is_some() => Ok(None),

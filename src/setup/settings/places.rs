@@ -76,7 +76,8 @@ impl Measured<'_> {
     pub(super) fn cpus_of(&self, value: &str) -> Result<Cpus, String> {
         let online: Cpus = self.root.value("/sys/devices/system/cpu/online").unwrap_or_default();
         if value != AWAY {
-            let cpus: Cpus = value.parse().map_err(|_| format!("{value:?} is no list of CPUs"))?;
+            let cpus: Cpus =
+                value.parse().map_err(|_| format!("{value:?} is not a list of CPUs"))?;
             let missing = cpus.without(&online);
             if !missing.is_empty() && !online.is_empty() {
                 return Err(format!("CPU {missing} is not online; online are {online}"));
@@ -95,7 +96,7 @@ impl Measured<'_> {
     /// What a file of the table holds.
     pub(super) fn read(&self, path: &str) -> Result<String, String> {
         let Some(file) = KnownFile::find(path) else {
-            return Err(format!("{path} is no setting that tardy changes"));
+            return Err(format!("{path} is not a setting that tardy changes"));
         };
         file.read(self.root).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("this kernel or machine has no {path}"),

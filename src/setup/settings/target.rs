@@ -79,7 +79,9 @@ pub(super) fn policy(text: &str) -> Result<crate::sys::sched::RawScheduling, Str
         .map(|(policy, priority)| crate::sys::sched::RawScheduling { policy, priority })
         .filter(|found| found.is_plausible());
     found.ok_or_else(|| {
-        format!("{text:?} is no policy; use other, batch, idle, fifo:N or rr:N with N from 1 to 99")
+        format!(
+            "{text:?} is not a policy; use other, batch, idle, fifo:N or rr:N with N from 1 to 99"
+        )
     })
 }
 

@@ -254,7 +254,7 @@ fn a_task_has_its_cpus_and_its_policy_for_a_time() {
     child.wait().unwrap();
     assert_eq!(held.loss().unwrap().now, None);
     let gone = HeldSettings::set(None, &root, &choices, &first).unwrap_err().to_string();
-    assert!(gone.contains(&format!("there is no task {tid}")), "{gone}");
+    assert!(gone.contains(&format!("no task {tid}")), "{gone}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub use self::{
 /// What ZeroMQ could not do.
 #[derive(Debug, Error)]
 pub enum ZmqError {
-    /// The library is not there, or is none.
+    /// The library is missing or invalid.
     #[error(
         "{NAME} cannot be loaded ({why}): zmq transports use the system's ZeroMQ library. Install \
          it (Debian: apt-get install libzmq5), or choose another --transport"

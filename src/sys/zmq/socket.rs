@@ -243,7 +243,7 @@ impl ZmqSocket {
     pub fn receive(&self, into: &mut [u8], waits: bool) -> io::Result<usize> {
         let flags = if waits { 0 } else { NO_WAIT };
         let receive = self.context.library.api.zmq_recv;
-        // SAFETY: the socket is open, and so many bytes may be written.
+        // SAFETY: the socket is open, and this number of bytes may be written.
         let got =
             unsafe { receive(self.raw.as_ptr(), into.as_mut_ptr().cast(), into.len(), flags) };
         usize::try_from(got).map_err(|_| self.context.library.last_error())

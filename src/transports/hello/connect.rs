@@ -47,7 +47,7 @@ pub struct Connected {
 /// The reason why a session with an echo did not begin.
 #[derive(Debug, Error)]
 pub enum HelloError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("--to {to}: {why}; write HOST:PORT, as in 192.0.2.7:7117 or [2001:db8::7]:7117")]
     Address {
         /// As typed.

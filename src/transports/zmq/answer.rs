@@ -27,7 +27,7 @@ pub struct ReplyLimits {
     pub longest_bytes: usize,
     /// Messages that may wait, for each connection and direction.
     pub waiting: i32,
-    /// Messages taken in a second, all connections together, also those that are no requests;
+    /// Messages taken in a second, all connections together, also those that are not requests;
     /// absent for any number.
     pub per_s: Option<u64>,
     /// By how much the process may grow; then all connections are closed.

@@ -237,7 +237,7 @@ fn no_files_need_each_other() {
         })
         .collect();
     let new: Vec<_> = found.difference(&known).collect();
-    assert!(new.is_empty(), "new circles; move what both need to a file of its own: {new:#?}");
+    assert!(new.is_empty(), "new circles; move what both need to a separate file: {new:#?}");
     let gone: Vec<_> = known.difference(&found).collect();
     assert!(gone.is_empty(), "no circles any more; take them from KNOWN: {gone:#?}");
 }

@@ -123,7 +123,7 @@ fn wrongly_ignored(tests: &[TestFunction]) -> Vec<String> {
             return (!is_long).then(|| format!("{name}: its reason is neither {LIVE}nor {LONG}"));
         };
         let function = twin.rsplit("::").next().unwrap_or_default();
-        (!runs(function)).then(|| format!("{name}: its twin {twin} is no test that runs"))
+        (!runs(function)).then(|| format!("{name}: its twin {twin} is not a test that runs"))
     };
     tests.iter().filter_map(wrong).collect()
 }
@@ -183,5 +183,5 @@ fn tests_are_found_with_the_reasons_why_they_are_ignored() {
     assert_eq!(tests, [a, b, c, d]);
     assert_eq!(wrongly_ignored(&tests), ["c: its reason is neither live: twin nor long: "]);
     let ignored = [test("f", Some("live: twin x::b")), test("b", Some("long: x"))];
-    assert_eq!(wrongly_ignored(&ignored), ["f: its twin x::b is no test that runs"]);
+    assert_eq!(wrongly_ignored(&ignored), ["f: its twin x::b is not a test that runs"]);
 }

@@ -220,7 +220,7 @@ fn messages_of_zeromq_without_end_do_not_keep_the_cpu_of_a_real_time_echo() {
     if !is_root() {
         return skip("needs root: an echo under SCHED_FIFO");
     }
-    // Of one part, which are no requests; and pings, which only the library's own thread sees.
+    // Of one part, which are not requests; and pings, which only the library's own thread sees.
     for (what, message) in [("messages", &b"\0\x01a"[..]), ("pings", b"\x04\x07\x04PING\0\0")] {
         let store = Store::new();
         let more = ["--foreign", "--transport", "zmq-tcp", "--max-rate", "1000kpps"];

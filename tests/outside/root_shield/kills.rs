@@ -23,11 +23,11 @@ fn put_back(machine: &Machine, number: usize) -> String {
         assert_eq!(said.err, "", "{said:?}");
         // One that was claimed may have had no change in it yet.
         assert!(was_open || said.out.starts_with("Nothing"), "{said:?}");
-        let has_change = said.out.starts_with("put back");
-        (said, if has_change { "put back by restore" } else { "not changed yet" })
+        let has_change = said.out.starts_with("restored");
+        (said, if has_change { "restored by restore" } else { "not changed yet" })
     } else {
         let said = machine.tardy(&["run", "fake", "--samples", "1", "--warmup", "0s"]);
-        (said, if was_open { "put back by the next tardy" } else { "not changed yet" })
+        (said, if was_open { "restored by the next tardy" } else { "not changed yet" })
     };
     assert_eq!(said.code, Some(0), "{said:?}");
     machine.is_whole(&format!("after kill {number}"));
@@ -43,7 +43,7 @@ fn has_much_to_put_back(machine: &Machine, child: Child) {
     assert_eq!((said.code, &result["state"]), (Some(0), &"restored".into()), "{said:?}");
     assert!(list(&result["put_back"]).len() > 3, "{result}");
     machine.is_whole("after the last");
-    assert_eq!(machine.tardy(&["restore"]).out, "Nothing to put back.\n");
+    assert_eq!(machine.tardy(&["restore"]).out, "Nothing to restore.\n");
 }
 
 #[test]

@@ -11,7 +11,7 @@ import type { Band, CauseInBand, PageBlame } from './model';
 import { bandTitle, blamedOf } from './sentence';
 import { causeColour, causeKey, causeWords, isInferred, label, letterOf, share, type CauseKeys, type Named } from './words';
 
-/** So many causes are printed: those that have a letter, and a few more. */
+/** The number of printed causes: those that have a letter, and a few more. */
 const PRINTED = 12;
 
 /** The bars of a run; null where it has none. */
@@ -36,7 +36,7 @@ export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
 
 function counts(blame: PageBlame, { one, kind }: SampleWords): string {
   const also = [
-    blame.passed_over ? `${counted(blame.passed_over, `late ${one}`)} passed over, as the analysis fell behind` : '',
+    blame.passed_over ? `${counted(blame.passed_over, `late ${one}`)} skipped, as the analysis fell behind` : '',
     blame.unmatched ? `${counted(blame.unmatched, one)} ${kind === 'round_trip' ? 'with an end that had not gone to sleep' : kind === 'packet' ? 'that found a reader awake' : 'matched nothing that was traced'}` : '',
     blame.lost_events ? `${counted(blame.lost_events, 'event')} lost` : '',
   ].filter(Boolean);

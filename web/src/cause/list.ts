@@ -10,7 +10,7 @@ import { columnUnit, exactTime, moment } from '../units';
 import type { PagePart, PagePeak } from './model';
 import { causeKey, isInferred, label, share, type CauseKeys } from './words';
 
-/** So many are printed: the rest is what a screen is for. */
+/** The number of printed rows: a screen has the rest. */
 const PRINTED = 5;
 
 /** A peak and where it is from. */

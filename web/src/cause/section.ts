@@ -56,7 +56,7 @@ function peaksPart(context: Context, ranked: Ranked[], keys: CauseKeys): HTMLEle
     });
     return button;
   };
-  const steps = (): HTMLElement => h('span', { class: 'tools' }, step('worse', -1), step('less late', 1));
+  const steps = (): HTMLElement => h('span', { class: 'tools' }, step('worse', -1), step('next worst', 1));
   open(chosen, false);
   return h('div', { class: 'peaks' },
     h('div', { class: 'bar-line' }, h('h3', {}, `The ${ranked.length} worst ${context.page.words.samples.many}`), h('span', { class: 'hint' }, 'A click or Enter opens one.'), h('span', { class: 'tools' }, list.table.copy)),

@@ -17,7 +17,7 @@ export const blamedOf = (band: Band): number => band.ns * Math.min(1, band.blame
 const LITTLE = 0.5;
 /** A name stands for all of its kind where it has this much of it. */
 const MOST = 0.6;
-/** So many names of one kind are said. */
+/** The number of names of one kind. */
 const NAMES = 3;
 
 /** "In the slowest 0.1 % of wake-ups, 61 % of the time went to interrupts off: console_unlock." */

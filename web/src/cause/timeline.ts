@@ -16,7 +16,7 @@ import { COURSE, LANES, LANES_SHORT } from './words';
 const LANE_PX = 36;
 const TOP = 24;
 const BOTTOM = 44;
-/** A pointer is exact to so many pixels. */
+/** A pointer is exact to this number of pixels. */
 const NEAR_PX = 4;
 
 /** A lane: a context of a CPU. */

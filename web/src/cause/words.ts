@@ -56,7 +56,7 @@ export const share = (part: number, whole: number): string => {
   return `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
 };
 
-/** So many causes have a letter and a colour of their own, the same everywhere in the page. */
+/** The number of causes with a letter and a color, the same everywhere in the page. */
 const LETTERS = 'ABCDEFG';
 
 export interface CauseKeys {

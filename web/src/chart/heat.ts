@@ -12,7 +12,7 @@ import { capital, count, counted, duration, exactLatency, exactTime, latency, mo
 import { seriesTitle } from '../vocabulary';
 import { grid, timeAxis, yAxis } from './axes';
 
-/** So many colours: more cannot be told apart. */
+/** The number of colors: more cannot be told apart. */
 const LEVELS = 40;
 
 /** What is drawn now: all series, or the selected one where its counts are here. */

@@ -27,7 +27,7 @@ function against(one: PageComparison, many: string, samples: number[], named: bo
     one.shift.length ? shiftPanel(one, samples).element : null,
     one.causes.length ? h('div', {}, ...block(`What the slowest ${many} were spent on, on average`, causeTable(one.causes))) : null,
     one.facts.length ? h('div', {}, ...block('Facts that differ', factTable(one.facts))) : null,
-    one.remarks.length ? h('div', {}, h('h3', {}, 'What cannot be told'), h('ul', { class: 'remarks' }, ...one.remarks.map((words) => h('li', {}, words)))) : null);
+    one.remarks.length ? h('div', {}, h('h3', {}, 'Limits of this comparison'), h('ul', { class: 'remarks' }, ...one.remarks.map((words) => h('li', {}, words)))) : null);
 }
 
 function block<Row>(title: string, table: Table<Row>): HTMLElement[] {

@@ -191,7 +191,7 @@ export class FlameGraphView {
     this.found.textContent = words === '' ? '' : `${percent(share)} of what is shown`;
   }
 
-  /** A row a place that has time of its own. */
+  /** A row for each place with own time. */
   private csv(): string {
     const rows: [string, number, number][] = [];
     const open = [...this.roots];

@@ -25,7 +25,7 @@ export function cpuUseSection({ page }: Context): HTMLElement | null {
 function ofRun(run: PageRun): (HTMLElement | null)[] {
   const { profile, late, damage } = run.cpu_use;
   if (damage) return [h('p', { class: 'notice' }, `Damaged: ${damage}`)];
-  if (!profile) return [h('p', { class: 'muted' }, run.record.parameters.profile_hz ? 'There is no profile: the run did not end in order.' : 'This run was not profiled.')];
+  if (!profile) return [h('p', { class: 'muted' }, run.record.parameters.profile_hz ? 'No profile: the run did not end in order.' : 'This run was not profiled.')];
   const whole: FlameSource = { graph: profile.flame, late: false };
   const view = new FlameGraphView(run.record.name, whole);
   const waits: FlameSource | null = late && { graph: late.flame, late: true };

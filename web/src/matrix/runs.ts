@@ -72,7 +72,7 @@ function figure(name: string): Column<PageCellRun> {
   };
 }
 
-/** "(61 to 68 us)"; empty where there is none. */
+/** "(61 to 68 us)"; empty if it is missing. */
 function interval({ low_ns, high_ns }: PageRunFigure): string {
   if (low_ns === null || high_ns === null) return '';
   const [low, high] = [latency(low_ns), latency(high_ns)];

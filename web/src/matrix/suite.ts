@@ -37,7 +37,7 @@ function figuresOf(matrix: PageMatrix, part: PlanPart): HTMLElement {
   const beside = part.figures.some((figure) => figure.change) || (matrix.suite?.plans.length ?? 1) > 1;
   const table = beside ? besideTable(matrix, part) : byRow(matrix, part);
   return h('div', { class: 'part-figures' },
-    h('div', { class: 'bar-line' }, h('span', { class: 'hint' }, 'Figures that are no latencies'), h('span', { class: 'tools' }, table.copy)),
+    h('div', { class: 'bar-line' }, h('span', { class: 'hint' }, 'Metrics other than latencies'), h('span', { class: 'tools' }, table.copy)),
     table.element,
     h('p', { class: 'note' }, 'The median of the means of the runs, and below it from the smallest to the largest. ', WHAT_IS_BETTER,
       beside ? ' Verdicts: Welch\u2019s test of the logarithms of the runs\u2019 means; all figures of this page share an error probability of 5 % (Holm), and in brackets is the interval at which each was judged. The same: within 5 %. A change is of the geometric means of the runs, beside which the medians may point elsewhere; over an inconclusive one stands how many repeats would decide it.' : ''));

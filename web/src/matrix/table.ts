@@ -1,6 +1,7 @@
 // The matrix in figures: a row a load, a column a kernel and figure, ranges over start phases. And
 // what the kernels are, and how their configurations differ.
 
+import { displayed } from '../head';
 import { label as causeLabel, share } from '../cause/words';
 import { h } from '../dom';
 import type { ConfigTable, MatrixCell, MatrixFigure, MatrixKernel, MatrixRow, PageCellRun, PageMatrix } from '../model';
@@ -136,7 +137,7 @@ function ofRuns(matrix: PageMatrix, runs: PageCellRun[]): HTMLElement[] {
   const [gates, missed] = [runs.flatMap((run) => run.gates), runs.reduce((sum, run) => sum + (run.missed ?? 0), 0)];
   const words = (word: string, number: number, of: string): string => (of === 'gate' ? `${number} gate${number === 1 ? '' : 's'} ${word}` : `${number} ${word}`);
   const marks = [
-    ...['invalid', 'weakened'].map((word): [string, number, string] => [word, runs.filter((run) => run.validity === word).length, 'run']),
+    ...['invalid', 'weakened'].map((word): [string, number, string] => [displayed(word), runs.filter((run) => run.validity === word).length, 'run']),
     ...['fail', 'inconclusive'].map((word): [string, number, string] => [word, gates.filter((gate) => gate.verdict === word).length, 'gate']),
   ].filter(([, number]) => number > 0);
   const passed = gates.length > 0 && gates.every((gate) => gate.verdict === 'pass');

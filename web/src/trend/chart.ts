@@ -171,7 +171,7 @@ function levels(row: PageTrendRow, lane: Lane, index: number, frame: Frame): Opt
   });
 }
 
-/** Where in a stretch of days a name is farthest from lines across: its middle, where none is near. */
+/** Where in a stretch of days a name is farthest from lines across: its middle, if none is near. */
 function clearPlace(left: number, right: number, figure: PageTrendRow['p99']): number {
   const lines = [...figure.alarms.map(({ day }) => day), ...figure.changes.map(({ day }) => day - 0.5)];
   const room = (at: number): number => Math.min((right - left) / 4, ...lines.map((day) => Math.abs(day - at)));

@@ -8,7 +8,7 @@ import { latency } from '../units';
 export interface Lane {
   title: string;
   figure: PageTrendFigure;
-  /** The figure, a value a day and kernel; null where there is none. */
+  /** The figure, a value a day and kernel; null if it is missing. */
   values: (number | null)[];
   /** The largest latency of each day, where the lane has it. */
   largest: (number | null)[];
@@ -29,7 +29,7 @@ export interface Band {
   kernel: number;
 }
 
-/** So many bands a kernel are kernels that take turns: stripes would say nothing. */
+/** With this number of bands a kernel, kernels take turns: stripes would say nothing. */
 const MOST_BANDS = 4;
 
 export function lanesOf(row: PageTrendRow): Lane[] {

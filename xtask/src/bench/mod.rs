@@ -39,7 +39,7 @@ use crate::vm;
 pub(crate) struct Bench {
     /// The optimised tardy.
     tardy: PathBuf,
-    /// The optimised xtask, for loops in processes of their own.
+    /// The optimised xtask, for loops in separate processes.
     own: PathBuf,
     /// For runs; goes with the bench.
     scratch: TempDir,

@@ -247,7 +247,7 @@ pub(super) fn cyclictest(json: &[u8], all: &mut Histogram<u64>) -> Result<()> {
         let mut counted = 0;
         let histogram = thread.get("histogram").and_then(|histogram| histogram.as_object());
         for (latency, count) in histogram.context("no histogram in its JSON")? {
-            let count = count.as_u64().context("a count that is none")?;
+            let count = count.as_u64().context("not a count")?;
             all.record_n(latency.parse()?, count)?;
             counted += count;
         }

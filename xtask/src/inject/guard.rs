@@ -36,7 +36,7 @@ impl Drop for Guard {
     }
 }
 
-/// Puts back what a killed injector left
+/// Restores what a killed injector left
 #[derive(Debug, Args)]
 pub(crate) struct GuardFlags {
     pid: i32,

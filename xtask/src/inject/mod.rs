@@ -89,7 +89,7 @@ pub(crate) struct InjectLogEntry {
     pub ns: u64,
     /// The expiry that the CPU's measured thread waited for.
     pub expires_ns: u64,
-    /// Whose doing it was, or who was stopped or moved.
+    /// Whose doing it was, or the stopped or moved thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
@@ -183,7 +183,7 @@ fn write(lines: &Receiver<InjectLogEntry>) -> Result<()> {
 fn measured(options: &InjectFlags) -> Result<Vec<(i32, u32)>> {
     let root = Root::default();
     let directory = format!("/proc/{}/task", options.target);
-    ensure!(fs::exists(&directory)?, "there is no process {}", options.target);
+    ensure!(fs::exists(&directory)?, "no process {}", options.target);
     let mut found = Vec::new();
     for tid in tasks::numbers(Path::new(&directory)) {
         let name = tasks::name(&root, tid).unwrap_or_default();

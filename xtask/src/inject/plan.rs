@@ -93,7 +93,7 @@ impl FromStr for DelayContext {
         let known = KINDS.iter().find(|(_, name)| *name == text);
         known.map(|(kind, _)| *kind).ok_or_else(|| {
             let names = KINDS.map(|(_, name)| name).join(", ");
-            format!("\"{text}\" is no kind of delay; there are {names}")
+            format!("\"{text}\" is not a kind of delay; there are {names}")
         })
     }
 }

@@ -104,7 +104,7 @@ fn line(
 }
 
 /// The median width of the sound intervals as a multiple of the best: that between the 2.5th and
-/// the 97.5th percentile of what the runs have as their percentile, which nobody knows who has one
+/// the 97.5th percentile of what the runs have as their percentile, which is unknown with one
 /// run only.
 fn width(found: &[PercentileInterval], sound: &[&PercentileInterval]) -> String {
     let values: Vec<f64> = found.iter().map(|one| one.value_ns as f64).collect();

@@ -38,7 +38,7 @@ pub(crate) struct SimulateFlags {
     /// Samples of each run of `coverage`, one a ms
     #[arg(long, default_value = "60000", value_name = "N")]
     samples: NonZeroUsize,
-    /// Threads; all CPUs where it is not given
+    /// Threads; default: all CPUs
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Where the random numbers begin

@@ -113,7 +113,7 @@ fn target(
     let is_within = !of.starts_with("..");
     ensure!(
         is_within && root.join(&of).is_file(),
-        "{}: {to} is no page of docs/SUMMARY.md and no file of the sources",
+        "{}: {to} is neither a page of docs/SUMMARY.md nor a file of the sources",
         source.display()
     );
     let copy = format!("files/{}", of.display());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use tardy::units::Nanos;
 
-/// Run the workspace's tests, each in a process of its own
+/// Run the workspace's tests, each in a separate process
 ///
 /// Without FILTER it runs all tests. The seconds of each test are kept in target/tests/seconds.tsv:
 /// the next run starts the longest tests first.

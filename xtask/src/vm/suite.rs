@@ -102,7 +102,7 @@ pub(super) fn schema() -> Result<PathBuf> {
 
 /// A path as text, for what can only hold text.
 pub(super) fn utf8(path: &Path) -> Result<&str> {
-    path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))
+    path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
 /// Which tests: those that `skipped` on the host and have not `passed` in a guest. Without such a

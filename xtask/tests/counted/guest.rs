@@ -110,7 +110,7 @@ impl Guest {
             // No thread of another policy goes before a deadline thread.
             "hog" => self.policy != "deadline",
             // A periodic timer is armed already when the thread has read the clock; a deadline
-            // thread that works for so long is throttled.
+            // thread that works for that time is throttled.
             "arming" => self.wake != "timerfd" && self.policy != "deadline",
             _ => true,
         };

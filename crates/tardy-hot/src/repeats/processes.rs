@@ -168,7 +168,7 @@ impl Exec {
     /// With at most three arguments, the first of them its name, and no environment.
     ///
     /// # Errors
-    /// The number of the error where it is not there or cannot be run.
+    /// The number of the error if it is missing or cannot be run.
     pub fn new(program: &'static CStr, arguments: &[&'static CStr]) -> Result<Self, i32> {
         // SAFETY: the name is a C string.
         if unsafe { libc::access(program.as_ptr(), libc::X_OK) } != 0 {

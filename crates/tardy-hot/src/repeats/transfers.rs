@@ -143,7 +143,7 @@ impl Mapping {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping has so many bytes, lives as long as `self`, and nobody writes to the
+        // SAFETY: the mapping has this length, lives as long as `self`, and nobody writes to the
         // file, which has no name.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }

@@ -35,7 +35,7 @@ impl Packets for Udp {
             None => (null(), 0),
         };
         // SAFETY: the buffer has as many readable bytes as is said, and so has the address, which
-        // is none where its length is 0.
+        // is missing if its length is 0.
         let sent = unsafe {
             libc::sendto(
                 self.socket,

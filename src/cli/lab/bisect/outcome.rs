@@ -42,7 +42,7 @@ pub(super) struct BisectStep {
     pub kernel: String,
     /// `good`, `bad` or `undecided`.
     pub verdict: &'static str,
-    /// The interval of its figure against the good kernel's, or why there is none.
+    /// The interval of its figure against the good kernel's, or why it is missing.
     pub reason: String,
 }
 

@@ -99,7 +99,7 @@ fn damage_is_named_by_its_line() {
     assert!(error.line.is_some(), "{error}");
     let odd = cyclictest().replace("\"47\"", "\"4x\"");
     let error = text(&odd).unwrap_err().to_string();
-    assert_eq!(error, "thread 0: \"4x\" is no bin of a histogram");
+    assert_eq!(error, "thread 0: \"4x\" is not a bin of a histogram");
     let negative = cyclictest().replace("\"47\": 1", "\"47\": -1");
     assert_eq!(text(&negative).unwrap_err().line, Some(16));
 }

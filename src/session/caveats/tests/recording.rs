@@ -34,7 +34,7 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_reported()
     let some = |missed: u64| Totals { count: 990, missed, ..Totals::NONE };
     assert_one(of(Totals::NONE), "no_samples", &json!({}), "No sample");
     let early = Totals { early: 1, ..some(0) };
-    assert_one(of(early), "early_wakeups", &json!({"early": 1}), "came 1 wake-up.");
+    assert_one(of(early), "early_wakeups", &json!({"early": 1}), "1 wake-up occurred");
     let of_a_device = |evidence: &mut Evidence| {
         of(early)(evidence);
         evidence.has_estimated_grid = true;

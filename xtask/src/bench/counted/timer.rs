@@ -51,13 +51,13 @@ pub(super) fn part(bench: &CountedBench) -> Result<Section> {
          locked, CLOCK_MONOTONIC, absolute `clock_nanosleep`, one CPU that is otherwise idle.",
     ));
     section.note(
-        "The intervals are no divisors of the kernel's tick (4 ms), so that expiries meet it at \
+        "The intervals do not divide the kernel's tick (4 ms), so that expiries meet it at \
          every phase, on both sides alike: with 1 ms the start of a run would decide which one it \
          has throughout.",
     );
     section.note(
         "Wake-ups of other threads: voluntary context switches of all threads of the process but \
-         the measuring one, between two looks 2 s apart, in a run of its own.",
+         the measuring one, between two looks 2 s apart, in a separate run.",
     );
     Ok(section)
 }

@@ -144,7 +144,7 @@ pub(crate) fn part(bench: &Bench) -> Result<Section> {
     }
     section.note(format!(
         "{} rounds; in each, tardy (`run pingpong --trace off --warmup 0us`) and its peer run once \
-         for {} s, in turns there and back; both ends SCHED_FIFO 90 on CPUs of their own or on \
+         for {} s, in turns there and back; both ends SCHED_FIFO 90 on separate CPUs or on \
          one, each end a process, `/dev/cpu_dma_latency` held at 0. Messages of 14 bytes beside \
          sockperf (`ping-pong --full-rtt --full-log`), which sends no shorter ones, otherwise \
          of 1.",

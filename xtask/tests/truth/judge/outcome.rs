@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 pub(crate) struct Row {
     /// All that were logged.
     pub injected: usize,
-    /// Over an expiry, by more than 50 us of their own, and nothing else at the same time.
+    /// Over an expiry, by more than 50 us by themselves, and nothing else at the same time.
     pub judged: usize,
     pub found: usize,
     /// Of those found: their events were overwritten before anybody looked.
     pub lost: usize,
     /// Of those found: next to nothing is left but what the hypervisor took, or a thread ran first
-    /// that is no injected delay.
+    /// that is not an injected delay.
     pub disturbed: usize,
     pub right: usize,
     pub sized: usize,
