@@ -1,21 +1,30 @@
 //! Flags of the attach probe: whose threads, and which flags it does not support.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 
+use super::{Exit, flags::positive};
 use crate::{
     probes::attach::{Attach, AttachTarget},
-    run::probes::{ProbeInfo, Rhythm},
+    run::{
+        AttachedCommand, Document,
+        probes::{ProbeInfo, Rhythm},
+    },
     sys::root::Root,
+    units::Nanos,
 };
 
 /// About the time between two wake-ups of a thread, where nobody knows it, ns.
 pub(super) const PACE_NS: i64 = 1_000_000;
 
 /// Which threads that are there.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Your own program (attach)")]
 pub(super) struct AttachedFlags {
     /// Follow all threads of this process, including new ones
@@ -26,7 +35,8 @@ pub(super) struct AttachedFlags {
     tid: Option<u32>,
     /// Follow all threads of this name, including new ones
     ///
-    /// It is the name that `ps -eLo comm` shows; the kernel keeps its first 15 bytes.
+    /// It is the name that `ps -eLo comm` shows; the kernel keeps its first 15 bytes. With
+    /// -- COMMAND only threads of this name are measured, of those of the command.
     #[arg(long, value_name = "COMM")]
     comm: Option<String>,
     /// Follow all threads of this control group and those below it
@@ -35,9 +45,18 @@ pub(super) struct AttachedFlags {
     /// into it are followed after a second at most.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
+    /// Wait up to this time until such threads exist
+    ///
+    /// For a program that is just being started or restarted. `tardy ab` waits up to 10 s where a
+    /// prepare command precedes each block.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    wait_for_threads: Option<Nanos>,
+    /// They may come later: this is only looked through.
+    #[arg(skip)]
+    may_come: bool,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Your own program (attach)")]
 pub(super) struct AttachFlags {
     #[command(flatten)]
@@ -49,9 +68,40 @@ pub(super) struct AttachFlags {
     /// of tardy is tardy's own. With --json what it prints goes to the standard error.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    /// Exit with 1 if the command does not end with exit code 0
+    ///
+    /// Also if a signal ends it, or it cannot be started. A command that tardy ends because the
+    /// run is over passes.
+    #[arg(long)]
+    require_exit_0: bool,
+}
+
+/// Between two looks for threads that are waited for.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl AttachedFlags {
+    /// Returns once there are such threads.
+    fn wait(&self, target: &AttachTarget) -> Result<()> {
+        if self.may_come {
+            return Ok(());
+        }
+        let patience = self.wait_for_threads.map_or(0, |time| u64::try_from(time.0).unwrap_or(0));
+        let end = Instant::now() + Duration::from_nanos(patience);
+        loop {
+            match target.check(&Root::default()) {
+                Err(_) if Instant::now() < end => thread::sleep(LOOK),
+                found => return found.map_err(|why| anyhow!(why)),
+            }
+        }
+    }
 }
 
 impl AttachFlags {
+    /// Threads that are not there may come later, and are no error.
+    pub(super) const fn may_come(&mut self) {
+        self.there.may_come = true;
+    }
+
     fn targets(&self) -> Vec<(&'static str, AttachTarget)> {
         let command =
             (!self.command.is_empty()).then(|| AttachTarget::Command(self.command.clone()));
@@ -67,6 +117,15 @@ impl AttachFlags {
         .collect()
     }
 
+    /// What a failed command means for the exit code of tardy.
+    pub(super) fn exit(&self, document: &Document) -> Exit {
+        let command = document.attached.as_ref().and_then(|record| record.command.as_ref());
+        match command.and_then(AttachedCommand::failure) {
+            Some(_) if self.require_exit_0 => Exit::No,
+            _ => Exit::Done,
+        }
+    }
+
     /// Whether tardy starts what it looks at.
     pub(super) fn has_command(&self) -> bool {
         !self.command.is_empty()
@@ -79,6 +138,11 @@ impl AttachFlags {
     /// Names the flag.
     pub(super) fn check(&self, probe: &ProbeInfo, given: &[(&str, bool)]) -> Result<()> {
         let targets = self.targets();
+        ensure!(
+            !self.require_exit_0 || self.has_command(),
+            "--require-exit-0: there is no command whose exit code could be 0; write it after --, \
+             or leave the option out"
+        );
         if probe.rhythm != Rhythm::Attached {
             if let Some((flag, _)) = targets.first() {
                 bail!(
@@ -103,6 +167,9 @@ impl AttachFlags {
     /// No threads are named, or they are in two ways, or no such threads exist.
     pub(super) fn attach(&self, to_stderr: bool, deadline_ns: Option<i64>) -> Result<Attach> {
         let mut targets = self.targets();
+        let is_name = |(flag, _): &(&str, AttachTarget)| *flag == "--comm";
+        let only = self.there.comm.clone().filter(|_| self.has_command());
+        targets.retain(|target| only.is_none() || !is_name(target));
         ensure!(
             targets.len() < 2,
             "{} and {}: whose threads? Name them in one way",
@@ -115,7 +182,7 @@ impl AttachFlags {
                  PATH, or let tardy start the program: tardy run attach -- COMMAND"
             );
         };
-        target.check(&Root::default()).map_err(|why| anyhow!(why))?;
-        Ok(Attach { target, to_stderr, deadline_ns })
+        self.there.wait(&target)?;
+        Ok(Attach { target, only, to_stderr, deadline_ns })
     }
 }

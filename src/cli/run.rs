@@ -10,8 +10,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{
-    Args,
+    ArgMatches, Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    parser::ValueSource,
 };
 
 use self::{length::LengthFlags, making::allowed_cpus, part_of::PartOf, result::ResultFlags};
@@ -148,6 +149,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let is_bare = flags.probe.is_none() && !flags.has_load();
     let left = recover_first(quiet);
     let (name, gates) = (flags.record.name.clone(), flags.gates.find(store)?);
+    let attached = flags.attach.clone();
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
     planned::check(&gates, &plan, 1, planned::planned_samples(&plan))?;
@@ -162,12 +164,13 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     }
     let directory = plan.directory.clone();
     let (document, held) = measure(plan, quiet, live)?;
+    let ended = attached.exit(&document);
     let found = gates.decide_held(&held);
     let decided = found.as_ref().ok().and_then(Option::as_deref);
     // What was measured is shown also where a gate names a series that did not come.
     asked.put(&document, (&held, &directory.display().to_string()), decided)?;
     let exit = exit_of_setup(&document);
-    Ok(exit.worst(gates::exit(&document, found?.as_deref())))
+    Ok(exit.worst(ended).worst(gates::exit(&document, found?.as_deref())))
 }
 
 /// Measures and records, and prints no result.
@@ -235,6 +238,25 @@ impl RunFlags {
             plan.probe.name()
         );
         Ok(())
+    }
+
+    /// What blocks of a comparison have besides what was typed. Threads of others run already, and
+    /// need little warm-up; after a prepare command they may be just starting.
+    pub(super) fn defaults_of_blocks(&self, typed: &ArgMatches, is_prepared: bool) -> Vec<String> {
+        if self.probe.is_none_or(|probe| probe.rhythm != Rhythm::Attached) {
+            return Vec::new();
+        }
+        let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
+        let mut words = Vec::new();
+        words.extend((!is_typed("warmup")).then(|| "--warmup=100ms".to_owned()));
+        let waits = is_prepared && !is_typed("wait_for_threads");
+        words.extend(waits.then(|| "--wait-for-threads=10s".to_owned()));
+        words
+    }
+
+    /// The threads that it attaches to may come only before it measures.
+    pub(super) const fn threads_may_come(&mut self) {
+        self.attach.may_come();
     }
 
     /// Checks everything that can be checked before anything is changed.

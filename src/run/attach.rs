@@ -47,6 +47,43 @@ pub struct AttachedCommand {
     pub ended_by_tardy: bool,
 }
 
+impl AttachedCommand {
+    /// How it failed: `was killed by signal 11 (SIGSEGV)`, `ended with exit code 3`, `could not be
+    /// started: ...`. Nothing if it ended with 0, if tardy ended it, and while it runs.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        let ended = self.ended.as_deref().filter(|_| !self.ended_by_tardy)?;
+        if let Some(code) = self.exit_code {
+            return (code != 0).then(|| format!("ended with exit code {code}"));
+        }
+        let Some(number) = ended.strip_prefix("signal ") else {
+            let why = ended.strip_prefix("not started: ").unwrap_or(ended);
+            return (ended != "exit 0").then(|| format!("could not be started: {why}"));
+        };
+        let known = SIGNALS.iter().find(|(own, _)| number.parse() == Ok(*own));
+        let name = known.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+        Some(format!("was killed by signal {number}{name}"))
+    }
+}
+
+/// Signals that end a program, by the numbers that x86 and arm64 have in common.
+const SIGNALS: [(u32, &str); 14] = [
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (11, "SIGSEGV"),
+    (13, "SIGPIPE"),
+    (14, "SIGALRM"),
+    (15, "SIGTERM"),
+    (24, "SIGXCPU"),
+];
+
 /// What the latency of an attached thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -257,4 +294,28 @@ pub struct AttachedTimes {
     pub p99: Option<i64>,
     /// Largest.
     pub max: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_failed_if_it_ended_by_itself_and_not_with_0() {
+        let failure = |ended: Option<&str>, exit_code, ended_by_tardy| {
+            let ended = ended.map(str::to_owned);
+            AttachedCommand { argv: Vec::new(), ended, exit_code, ended_by_tardy }.failure()
+        };
+        assert_eq!(failure(Some("exit 0"), Some(0), false), None);
+        assert_eq!(failure(None, None, false), None, "it runs");
+        assert_eq!(failure(Some("signal 15"), None, true), None);
+        for (ended, code, says) in [
+            ("exit 3", Some(3), "ended with exit code 3"),
+            ("signal 11", None, "was killed by signal 11 (SIGSEGV)"),
+            ("signal 40", None, "was killed by signal 40"),
+            ("not started: No such file", None, "could not be started: No such file"),
+        ] {
+            assert_eq!(failure(Some(ended), code, false).as_deref(), Some(says));
+        }
+    }
 }

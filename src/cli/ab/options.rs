@@ -55,12 +55,16 @@ impl Side {
         let (flag, shown) = (self.flag, plain(&self.options));
         let own = shlex::split(&self.options);
         let own = own.with_context(|| format!("{flag} {shown:?}: a quote is not closed"))?;
-        let words: Vec<String> = common.iter().cloned().chain(own).collect();
+        let mut words: Vec<String> = common.iter().cloned().chain(own).collect();
         let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
         let matches = RunFlags::augment_args(run).try_get_matches_from(&words);
         let matches = matches.map_err(|error| anyhow!("{flag} {shown:?}: {}", reason(&error)))?;
         refuse(flag, &matches, common)?;
-        let flags = RunFlags::from_arg_matches(&matches)?;
+        let mut flags = RunFlags::from_arg_matches(&matches)?;
+        if self.prepare.is_some() {
+            flags.threads_may_come();
+        }
+        words.extend(flags.defaults_of_blocks(&matches, self.prepare.is_some()));
         flags.check(store).with_context(|| format!("{flag} {shown:?}"))?;
         let record = AbSideRecord { options: self.options, prepare: self.prepare };
         Ok(SideRequest { words, record })

@@ -37,6 +37,8 @@ use crate::run::{AttachParameters, ProbeRecord, SeriesHead};
 pub struct Attach {
     /// Whose threads.
     pub target: AttachTarget,
+    /// Only threads of this name, of those of a command.
+    pub only: Option<String>,
     /// What the command prints is the standard error's: the standard output is for the result.
     pub to_stderr: bool,
     /// What the work of a cycle may take, from the expiry of the thread's timer on, ns.
@@ -52,6 +54,7 @@ impl Probe for Attach {
         ProbeRecord::Attach(AttachParameters {
             by: self.target.kind().into(),
             target: self.target.value(),
+            only: self.only.clone(),
         })
     }
 

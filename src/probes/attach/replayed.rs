@@ -40,6 +40,10 @@ fn clock() -> i64 {
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayRequest {
     pub target: AttachTarget,
+    /// Only threads of this name.
+    pub only: Option<String>,
+    /// Ends the run, ns.
+    pub stop_over_ns: Option<i64>,
     pub deadline_ns: Option<u64>,
     /// The measured time.
     pub start_ns: u64,
@@ -49,7 +53,14 @@ pub(crate) struct ReplayRequest {
 impl ReplayRequest {
     /// All threads of that name.
     pub(crate) fn name(name: &str, deadline_ns: Option<u64>, [start_ns, end_ns]: [u64; 2]) -> Self {
-        Self { target: AttachTarget::Name(name.into()), deadline_ns, start_ns, end_ns }
+        Self {
+            target: AttachTarget::Name(name.into()),
+            only: None,
+            stop_over_ns: None,
+            deadline_ns,
+            start_ns,
+            end_ns,
+        }
     }
 }
 
@@ -61,6 +72,7 @@ pub(crate) struct ReplayedRun {
     found: FoundSeriesList,
     /// Threads whose late wake-ups are to be explained.
     pub(crate) traced: Receiver<TracedThread>,
+    stopped: Arc<Stop>,
     _machine: TempDir,
 }
 
@@ -97,21 +109,23 @@ impl ReplayedRun {
         replay.feed(tasks);
         let signed = |ns: u64| i64::try_from(ns).unwrap();
         let (target, deadline_ns) = (asked.target.clone(), asked.deadline_ns.map(signed));
-        let plan = Attach { target, to_stderr: false, deadline_ns };
+        let only = asked.only.clone();
+        let plan = Attach { target, only, to_stderr: false, deadline_ns };
         NOW_NS.with(|now| now.set(0));
         let (traced, later) = channel();
         let root = Root::at(machine.path());
         let stop = Arc::new(Stop::default());
+        let stopped = Arc::clone(&stop);
         let mut source = AttachSource::over(&plan, programs, stop, Some(traced), (root, clock));
         source.start(Schedule {
             warmup_ns: 0,
             start_ns: signed(asked.start_ns),
             end_ns: signed(asked.end_ns),
             samples: u64::MAX,
-            stop_over_ns: i64::MAX,
+            stop_over_ns: asked.stop_over_ns.unwrap_or(i64::MAX),
         });
         let found = source.found();
-        Self { source, replay, found, traced: later, _machine: machine }
+        Self { source, replay, found, traced: later, stopped, _machine: machine }
     }
 
     /// These events happen, and at the end of them the source is polled.

@@ -115,7 +115,7 @@ impl AttachSource {
             stop,
             schedule: None,
             command,
-            threads: Threads::new(list.clone(), traced),
+            threads: Threads::new(list.clone(), traced, plan.only.as_deref()),
             list,
             followed: HashMap::new(),
             means: SliceMeans::default(),

@@ -10,11 +10,12 @@ use super::{
     policies::Policies,
     schedule::ScheduleKept,
     sums::{Sums, latency_of},
+    target::cut_name,
 };
 use crate::{
     kernel::{AttachedThread, AttachedTime},
     probes::{TracedThread, found_series::FoundSeriesList},
-    run::{AttachedBudget, AttachedLatency, AttachedRow},
+    run::{AttachedBudget, AttachedLatency, AttachedRow, series_name::name_of_task},
 };
 
 /// Most threads with their own series in one run.
@@ -70,6 +71,10 @@ struct Ended {
 pub(super) struct Threads {
     found: FoundSeriesList,
     traced: Option<Sender<TracedThread>>,
+    /// The name, as series have it, of the only threads that are meant.
+    only: Option<String>,
+    /// What threads of other names did.
+    others: Sums,
     pools: BTreeMap<String, Pool>,
     ended: Vec<Ended>,
     /// Those that have their own series.
@@ -89,9 +94,19 @@ fn is_old(followed: &Followed, now_ns: i64) -> bool {
 impl Threads {
     /// Series go into this list.
     ///
-    /// Those whose late wake-ups are to be explained go to `traced`.
-    pub(super) fn new(found: FoundSeriesList, traced: Option<Sender<TracedThread>>) -> Self {
-        Self { found, traced, ..Self::default() }
+    /// Those whose late wake-ups are to be explained go to `traced`. With `only`, threads of other
+    /// names have neither a series nor a row.
+    pub(super) fn new(
+        found: FoundSeriesList,
+        traced: Option<Sender<TracedThread>>,
+        only: Option<&str>,
+    ) -> Self {
+        let only = only.map(|name| name_of_task(cut_name(name.as_bytes())));
+        Self { found, traced, only, ..Self::default() }
+    }
+
+    fn is_meant(&self, followed: &Followed) -> bool {
+        self.only.as_ref().is_none_or(|only| *only == followed.name)
     }
 
     /// Takes what has come of one thread, and makes series of it once it is known of what.
@@ -101,6 +116,10 @@ impl Threads {
         thread: &AttachedThread<'_>,
         now_ns: i64,
     ) {
+        if !self.is_meant(followed) {
+            followed.take(thread, now_ns, &mut self.others);
+            return;
+        }
         let pool = self.pools.entry(followed.name.clone()).or_default();
         followed.take(thread, now_ns, &mut pool.sums);
         let of_name = pool.sums.latency;
@@ -195,6 +214,9 @@ impl Threads {
     /// Notes it where it never slept; of one that has ended, where that was not soon.
     fn note_sleepless(&mut self, followed: &Followed) {
         let lived_ns = followed.awake.has_ended().then_some(followed.awake.lived_ns);
+        if !self.is_meant(followed) {
+            return;
+        }
         let is_short = lived_ns.is_some_and(|ns| ns < SETTLED_NS.cast_unsigned());
         if !is_short && followed.never_slept() {
             self.never_slept.push((followed.series(), lived_ns));
@@ -221,6 +243,9 @@ impl Threads {
 
     /// At the end of the run also one is told of that was not there for long.
     fn sum_up(&mut self, mut followed: Followed, is_told: bool) {
+        if !self.is_meant(&followed) {
+            return;
+        }
         let wakeups = followed.sums.count(AttachedTime::Dispatch);
         let pool = self.pools.entry(followed.name.clone()).or_default();
         // One that never ran in the measured time was not measured.
@@ -268,11 +293,13 @@ impl Threads {
         self.ended.push(Ended { name, sums, row, policies, kept });
     }
 
-    /// The largest latency of all that is known by now, ns.
+    /// The largest latency of all that is known by now, ns: of threads whose work is measured the
+    /// largest response.
     pub(super) fn worst_ns(&self) -> i64 {
         let worst = |pool: &Pool| {
             let of = |time| pool.sums.of(time).totals().max_ns;
             match pool.sums.latency {
+                _ if pool.sums.shows_response => of(AttachedTime::Response),
                 Some(AttachedLatency::Lateness) => of(AttachedTime::Lateness),
                 _ => of(AttachedTime::Dispatch),
             }

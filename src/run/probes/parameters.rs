@@ -140,6 +140,9 @@ pub struct AttachParameters {
     pub by: String,
     /// The number, the name, the directory, or the words of the command.
     pub target: String,
+    /// Only threads of this name; absent for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
 }
 
 impl ProbeParameters for AttachParameters {}

@@ -85,7 +85,7 @@ mod tests {
     use crate::run::{AttachedCommand, Caveat};
 
     fn codes(by: &str, record: &AttachRecord) -> Vec<(String, String)> {
-        let asked = AttachParameters { by: by.into(), target: "12".into() };
+        let asked = AttachParameters { by: by.into(), target: "12".into(), only: None };
         let found = caveats(Some(&ProbeRecord::Attach(asked)), Some(record));
         let found = found.into_iter().map(Caveat::from);
         found.map(|caveat| (caveat.code, caveat.text)).collect()

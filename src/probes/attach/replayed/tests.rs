@@ -127,7 +127,14 @@ fn what_an_attached_shell_starts_is_attached_and_has_the_name_of_its_program() {
     std::fs::write(group.join("cgroup.procs"), format!("{FIRST_TID}\n")).unwrap();
     std::fs::write(group.join("cgroup.threads"), format!("{FIRST_TID}\n")).unwrap();
     let target = AttachTarget::Group(group);
-    let asked = ReplayRequest { target, deadline_ns: None, start_ns: 0, end_ns: 1_000 * MS };
+    let asked = ReplayRequest {
+        target,
+        only: None,
+        stop_over_ns: None,
+        deadline_ns: None,
+        start_ns: 0,
+        end_ns: 1_000 * MS,
+    };
     let tasks = (0..=40).fold(String::new(), |text, child| {
         text + &format!("task {} 120 sh {0}\n", FIRST_TID + child)
     });
@@ -237,11 +244,45 @@ fn a_thread_that_never_sleeps_is_named_and_a_slow_one_is_judged_by_its_timer() {
     let slow = TaskPlan::fair("slow", &[UntilNext(800 * MS, 0)]).on(1);
     let happened = Machine::run(vec![TaskPlan::fair("never", &[Work(MS)]), slow], 3_000 * MS);
     let target = AttachTarget::Process(FIRST_TID);
-    let asked = ReplayRequest { target, deadline_ns: None, start_ns: 0, end_ns: 3_000 * MS };
+    let asked = ReplayRequest {
+        target,
+        only: None,
+        stop_over_ns: None,
+        deadline_ns: None,
+        start_ns: 0,
+        end_ns: 3_000 * MS,
+    };
     let end = run(&asked, &happened);
     assert_eq!(end.record.never_slept, ["never/5000001"]);
     let slow = end.row("slow");
     assert_eq!((slow.latency, slow.wakeups), (Some(AttachedLatency::Lateness), 3));
+    // Of one name the others have no row and no series, and nobody names them.
+    let end = run(&ReplayRequest { only: Some("slow".into()), ..asked }, &happened);
+    let names: Vec<&str> = end.record.rows.iter().map(|row| row.series.as_str()).collect();
+    assert_eq!(names, ["slow", "slow/5000002"]);
+    assert_eq!((end.row("slow").wakeups, end.record.threads), (3, 1));
+    assert!(end.record.never_slept.is_empty(), "{:?}", end.record);
+    assert!(end.series.iter().all(|series| series.name.starts_with("slow")));
+}
+
+#[test]
+fn a_response_over_the_limit_ends_the_run_though_each_wake_up_is_in_time() {
+    let worker = TaskPlan::fair("worker", &[UntilNext(20 * MS, 0), Work(9 * MS)]);
+    let happened = Machine::run(vec![worker], 2_000 * MS);
+    let of = |deadline_ns, stop_over_ns| {
+        let asked = ReplayRequest {
+            stop_over_ns: Some(stop_over_ns),
+            ..ReplayRequest::name("worker", deadline_ns, [0, 2_000 * MS])
+        };
+        let mut run = ReplayedRun::start(&asked, &happened.tasks, tempfile::tempdir().unwrap());
+        for until_ns in (1..=40).map(|poll| poll * POLL_NS) {
+            run.step(&happened.between(until_ns - POLL_NS, until_ns), until_ns);
+        }
+        run.stopped.is_set()
+    };
+    assert!(of(Some(10 * MS), 8_000_000));
+    assert!(!of(Some(10 * MS), 10_000_000));
+    assert!(!of(None, 8_000_000), "without a deadline no work is measured");
 }
 
 #[test]
@@ -251,7 +292,14 @@ fn a_thread_that_never_slept_and_has_ended_is_named() {
     let happened = Machine::run(vec![TaskPlan::fair("spins", &steps), other], 4_000 * MS);
     let target = AttachTarget::Process(FIRST_TID);
     let end = run(
-        &ReplayRequest { target, deadline_ns: None, start_ns: 0, end_ns: 4_000 * MS },
+        &ReplayRequest {
+            target,
+            only: None,
+            stop_over_ns: None,
+            deadline_ns: None,
+            start_ns: 0,
+            end_ns: 4_000 * MS,
+        },
         &happened,
     );
     assert_eq!(end.record.never_slept, ["spins/5000001"]);
