@@ -15,6 +15,9 @@ use crate::run::{
 /// The percentiles above which a band begins, by name.
 const PERCENTILES: [(&str, f64); 3] = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
 
+/// The band of late responses.
+pub const LATE: &str = "late";
+
 /// Wake-ups in the last band.
 const WORST: u64 = 10;
 
@@ -22,7 +25,8 @@ const WORST: u64 = 10;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Band {
-    /// `p99`: all above it; `worst`: the ten worst.
+    /// `p99`: all above it; `worst`: the ten worst; `late`: responses of attached threads over the
+    /// deadline, which come first, and which no other band has.
     pub name: String,
     /// Latencies above this, ns; of the ten worst, from this.
     pub from: i64,
@@ -93,6 +97,33 @@ pub fn bands(total: &Histogram<u64>, max: i64, blame: &Blame, worst: &[Peak]) ->
         bands.push(ten_worst(total, max, worst));
     }
     bands
+}
+
+/// All late responses that were analyzed, by name `late`; `None` without any. `max` is the largest
+/// response, and `passed_over` were not analyzed.
+#[must_use]
+pub fn late_responses(blame: &Blame, max: i64) -> Option<Band> {
+    let first = blame.responses.first()?;
+    let (mut sums, mut ns, mut analyzed) = (Sums::default(), 0_u64, 0_u64);
+    for bucket in &blame.responses {
+        ns = ns.saturating_add(bucket.ns);
+        analyzed = analyzed.saturating_add(bucket.wakeups);
+        for (cause, _, ns) in &bucket.parts {
+            if let Some(of) = blame.causes.get(*cause as usize) {
+                sums.add((of.cause, &of.name, of.basis), &of.series, *ns as f64);
+            }
+        }
+    }
+    let causes = sums.largest();
+    Some(Band {
+        name: LATE.into(),
+        from: first.low_ns,
+        to: max,
+        wakeups: analyzed,
+        ns,
+        blamed_share: 1.0,
+        causes,
+    })
 }
 
 /// All above `from`.

@@ -76,7 +76,8 @@ impl Blocks {
 }
 
 /// The record of a block and what is compared of it: all series of whole latencies together, those
-/// with a schedule per scheduled period, so that a stall counts as often as it should.
+/// with a schedule per scheduled period, so that a stall counts as often as it should; with a
+/// deadline the responses of attached threads, of which those over it are missed.
 ///
 /// # Errors
 /// It is not the run that was asked for; or the file that is damaged, and how.
@@ -88,7 +89,8 @@ pub(super) fn read(
     measured(taken(directory, id, words)?)
 }
 
-fn measured(run: Run) -> Result<(Document, MeasuredBlock)> {
+fn measured(mut run: Run) -> Result<(Document, MeasuredBlock)> {
+    run.document.lead_by_responses();
     let all = &run.document.series;
     let mut by_series = SeriesCounts::new(all.len());
     run.intervals(|number, _, interval| {
@@ -109,7 +111,10 @@ fn measured(run: Run) -> Result<(Document, MeasuredBlock)> {
         };
         block.counts.add(&own).context("too many samples")?;
         block.max_ns = block.max_ns.max(max_ns);
-        if let Some(missed) = series.missed {
+        if let Some((cycles, missed)) = run.document.judged(series) {
+            block.missed = block.missed.saturating_add(missed);
+            block.periods = block.periods.saturating_add(cycles);
+        } else if let Some(missed) = series.missed {
             block.missed = block.missed.saturating_add(missed);
             block.periods = block.periods.saturating_add(series.count).saturating_add(missed);
         }

@@ -11,7 +11,7 @@ use clap::Args;
 use super::{
     Exit,
     attach::AttachedFlags,
-    flags::{FormatFlags, LoadFlags, margin, positive, random_seed},
+    flags::{DeadlineFlags, FormatFlags, LoadFlags, margin, positive, random_seed},
     messages::MessageFlags,
     output,
     run::probe_name,
@@ -24,7 +24,10 @@ use crate::{
     analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
     campaign::{self, Ab, AbEvent, AbRequest},
     report::{ab as text, compare::causes_between},
-    run::{AbRecord, AbStatus, AbVerdict, BandDifference, Run, probes::ProbeInfo},
+    run::{
+        AbRecord, AbStatus, AbVerdict, BandDifference, Run,
+        probes::{DEFAULT_PROBE, ProbeInfo, Rhythm},
+    },
     store::{Store, is_plain},
     sys::signals::Quit,
     units::Nanos,
@@ -124,6 +127,8 @@ struct CommonFlags {
     loads: LoadFlags,
     #[command(flatten)]
     trace: TraceFlags,
+    #[command(flatten)]
+    deadline: DeadlineFlags,
 }
 
 /// Compares, and prints the result.
@@ -197,6 +202,13 @@ impl AbFlags {
             undo.is_none() || prepare_a.is_some(),
             "--undo restores what --prepare-a and --prepare-b change, and neither is given; leave \
              it out"
+        );
+        let probe = self.common.probe.unwrap_or(DEFAULT_PROBE);
+        ensure!(
+            self.common.deadline.deadline.is_none() || probe.rhythm == Rhythm::Attached,
+            "--deadline: {} has no cycles to judge in a comparison; leave it out, and name missed \
+             in --figures for missed periods",
+            probe.name
         );
         let a = Side { flag: "--a", options: a, prepare: prepare_a }.request(&common, store)?;
         let b = Side { flag: "--b", options: b, prepare: prepare_b }.request(&common, store)?;

@@ -2,6 +2,7 @@
 
 use super::{
     figures::number,
+    sample_name,
     table::{Table, us},
 };
 use crate::{
@@ -174,12 +175,42 @@ pub(super) fn remarks(document: &Document) -> Vec<String> {
             if record.pooled_only == 1 { "is" } else { "are" }
         ));
     }
+    said.extend(suggested_deadline(document));
     if let Some(command) = &record.command {
         let ended = command.ended.as_deref().unwrap_or("still running");
         let by = if command.ended_by_tardy { ", as the run was over" } else { "" };
         said.push(format!("command {}: {ended}{by}", command.argv.join(" ")));
     }
     said
+}
+
+/// Of a run without a deadline: what the period of a thread would be as one.
+fn suggested_deadline(document: &Document) -> Option<String> {
+    if !document.judged_cycles().is_empty() || document.parameters.deadline_ns.is_some() {
+        return None;
+    }
+    let rows = document.attached.iter().flat_map(|record| &record.rows);
+    let periodic = rows
+        .filter(|row| row.tid.is_none())
+        .filter_map(|row| Some((row.missed.unwrap_or(0), row.period_ns?, &row.series)));
+    let (missed, period_ns, name) = periodic.max_by_key(|(missed, ..)| *missed)?;
+    let (deadline, name) = (Nanos(rounded(period_ns)).typed(), sample_name::series(name));
+    Some(match missed {
+        0 => format!(
+            "--deadline {deadline}, the period of {name}, would judge how long its work takes"
+        ),
+        _ => format!(
+            "--deadline {deadline}, the period of {name}, would judge at least {} as late, the \
+             missed ones, and measure what the work took",
+            many(missed, "cycle")
+        ),
+    })
+}
+
+/// A time in three digits, as a user would type it.
+fn rounded(ns: i64) -> i64 {
+    let step = 10_i64.pow(ns.max(1).ilog10().saturating_sub(2));
+    (ns + step / 2) / step * step
 }
 
 /// What a table of wake-ups has below them: the responses of threads of the run's own; of attached
@@ -275,6 +306,28 @@ fn cells(row: &AttachedRow) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_deadline_the_period_is_suggested_as_one() {
+        let mut document = crate::report::fixture::judged();
+        assert_eq!(suggested_deadline(&document), None);
+        document.parameters.deadline_ns = None;
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            (row.response, row.over) = (None, None);
+        }
+        assert_eq!(
+            suggested_deadline(&document).unwrap(),
+            "--deadline 1ms, the period of ctl, would judge at least 24 cycles as late, the missed \
+             ones, and measure what the work took"
+        );
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            (row.missed, row.period_ns) = (row.missed.map(|_| 0), row.period_ns.map(|_| 2_500_400));
+        }
+        assert_eq!(
+            suggested_deadline(&document).unwrap(),
+            "--deadline 2500us, the period of ctl, would judge how long its work takes"
+        );
+    }
 
     fn over(wait_ns: u64, waits: Option<AttachedWaits>) -> AttachedOver {
         AttachedOver { cycles: 2, wait_ns, waits, ..AttachedOver::default() }

@@ -42,7 +42,10 @@ pub fn page(runs: Vec<Run>) -> Page {
 /// the records speak of whole runs.
 #[must_use]
 pub fn page_within(mut runs: Vec<Run>, within: TimeRange) -> Page {
-    runs.iter_mut().for_each(|run| by_names(&mut run.document));
+    for run in &mut runs {
+        by_names(&mut run.document);
+        run.document.lead_by_responses();
+    }
     let documents = || runs.iter().map(|run| &run.document);
     let edges = latency_edges(documents());
     let mut of_runs: Vec<PageRun> = runs.iter().map(|run| page_run(run, &edges, within)).collect();
@@ -101,7 +104,8 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
     let (points, damage) = sieve.points(run, binned.totals(), &wakeups);
     caveats.extend(damage);
     let (machine, loads, interrupts) = tracks(run, &mut caveats);
-    let causes = Causes::of(run, &binned.totals().sum(wakeups.iter().copied()));
+    let blamed = causes::blamed(&run.document).map(|(number, _)| number);
+    let causes = Causes::of(run, &binned.totals().sum(blamed));
     caveats.extend(causes.caveats.iter().cloned());
     let document = &run.document;
     let peaks = causes::page::peaks(&causes, document.start_monotonic_ns);

@@ -191,17 +191,10 @@ fn row_of_response<'a>(document: &'a Document, series: &SeriesSummary) -> Option
     document.attached_row(series).filter(|_| series.is_response())
 }
 
-/// Periods of an attached thread in which its work was not begun, at least: those that no expiry
-/// woke it for, but for those whose cycle began without a sleep as the one before was not over. The
-/// last cycle is not over, and one of which something was not seen is not counted.
+/// Periods of an attached thread in which its work was not begun.
 fn without_a_cycle(document: &Document, series: &SeriesSummary) -> u64 {
-    let Some(row) = row_of_response(document, series) else { return 0 };
-    let is_it = |own: &&SeriesSummary| own.name == row.series;
-    let Some(lateness) = document.series.iter().find(is_it) else { return 0 };
-    // Threads of several periods have no view of them, and have missed some all the same.
-    let missed = lateness.missed.or(row.missed).unwrap_or(0);
-    let cycles = series.count.saturating_add(row.unmatched).saturating_add(1);
-    missed.min(lateness.count.saturating_add(missed).saturating_sub(cycles))
+    let row = row_of_response(document, series);
+    row.map_or(0, |row| document.periods_without_cycle(row, series.count))
 }
 
 /// Whether one of the threads whose response this is has no period.

@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::run::{
-    Document, EndRecord, FlowRecord, IntervalOf, MessageRecord, ProbeRecord, Run, RunWriter,
-    SCHEMA_VERSION, SeriesHead, SeriesSummary, TimerParameters,
+    AttachParameters, Document, EndRecord, FlowRecord, IntervalOf, MessageRecord, ProbeRecord, Run,
+    RunWriter, SCHEMA_VERSION, SeriesHead, SeriesSummary, TimerParameters,
     hlog::{self, IntervalSpan, LogLine},
     summary::summarize,
 };
@@ -134,4 +134,81 @@ fn totals(span: IntervalSpan, counts: Histogram<u64>, all: &[u64]) -> IntervalOf
     };
     hlog::read(text.as_bytes(), take).unwrap();
     IntervalOf { span, counts, totals: totals.unwrap() }
+}
+
+/// A run of `attach` with a deadline of 1 ms: `ctl` wakes up in time and works too long in 228 of
+/// 2 976 cycles, `log` is woken by tasks.
+pub(crate) fn judged() -> Document {
+    let names = ["ctl", "ctl/response", "ctl/77", "ctl/77/response", "log"];
+    let mut document = of("timer", &names);
+    document.probe = ProbeRecord::Attach(AttachParameters {
+        by: "comm".into(),
+        target: "ctl".into(),
+        only: None,
+    });
+    document.parameters.deadline_ns = Some(1_000_000);
+    document.series.iter_mut().for_each(as_attached);
+    document.attached = Some(
+        serde_json::from_value(json!({
+            "threads": 2, "pooled_only": 0, "no_room": 0, "ended_ns": null, "command": null,
+            "rows": [row("ctl", None), row("ctl", Some(77)), row("log", None)],
+        }))
+        .unwrap(),
+    );
+    document
+}
+
+/// A row of [`judged`].
+fn row(name: &str, tid: Option<u32>) -> Value {
+    let times = |count: u64, ns: i64, max: i64| {
+        let [mean, p50, p99] = [ns; 3];
+        json!({"count": count, "mean": mean, "p50": p50, "p99": p99, "max": max})
+    };
+    let mut row = json!({
+        "series": tid.map_or_else(|| name.to_owned(), |tid| format!("{name}/{tid}")),
+        "tid": tid, "pid": tid.map(|_| 70), "threads": tid.is_none().then_some(1),
+        "policy": "fifo 80", "latency": "dispatch", "wakeups": 300, "by_timer": 0,
+        "by_interrupt": 0, "by_ipi": 0, "by_task": 300, "by_own_timer": 0, "in_slack": 0,
+        "slack_ns": null, "period_ns": null, "preempted": 0, "unmatched": 0,
+        "run": times(300, 9_000, 20_000), "ready": times(0, 0, 0),
+        "blocked": times(300, 9_000_000, 10_000_000),
+    });
+    if name == "ctl" {
+        let own = json!({
+            "latency": "lateness", "wakeups": 2_976, "by_timer": 2_976, "by_task": 0,
+            "by_own_timer": 2_976, "period_ns": 1_000_000, "missed": 24, "unsure_periods": 19,
+            "unmatched": 19, "lateness": times(2_976, 40_000, 5_490_000),
+            "response": times(2_976, 300_000, 271_000_000),
+            "over": {
+                "deadline_ns": 1_000_000, "cycles": 228, "late_ns": 9_000_000,
+                "run_ns": 90_000_000, "ready_ns": 1_000_000, "wait_ns": 600_000_000,
+                "unseen_ns": 0,
+                "waits": {"futex_ns": 600_000_000, "pi_mutex_ns": 0, "io_ns": 0, "other_ns": 0},
+            },
+        });
+        let (Some(row), Some(own)) = (row.as_object_mut(), own.as_object()) else { return row };
+        row.extend(own.clone());
+    }
+    row
+}
+
+/// The series of [`judged`].
+fn as_attached(series: &mut SeriesSummary) {
+    let name = series.name.clone();
+    let is_response = name.ends_with("/response");
+    series.cpu = None;
+    series.stage = is_response.then(|| "response".into());
+    series.stage_of = is_response.then(|| name.trim_end_matches("/response").to_owned());
+    series.thread_of = name.contains("77").then(|| "ctl".to_owned());
+    (series.period_ns, series.missed, series.scheduled) = (None, None, None);
+    if is_response {
+        (series.count, series.min, series.max) = (2_976, Some(290_000), Some(271_000_000));
+        series.percentiles = [("50", 300_000), ("90", 900_000), ("99", 3_000_000)]
+            .map(|(name, ns)| (name.to_owned(), ns))
+            .into_iter()
+            .collect();
+    } else if name.starts_with("ctl") {
+        (series.count, series.max) = (2_976, Some(5_490_000));
+        (series.period_ns, series.missed) = (Some(1_000_000), Some(24));
+    }
 }

@@ -1,12 +1,12 @@
 //! The sentence for a manager: how late, how often, and the worst.
 
 use super::{
-    figures, messages,
+    cycles_headline, figures, messages,
     sample_name::{self, SampleName},
 };
 use crate::{
     run::{
-        Document, MissedPeriods, Percentiles, ProbeRecord, SeriesSummary, Status,
+        AttachedCommand, Document, MissedPeriods, Percentiles, ProbeRecord, SeriesSummary, Status,
         messages::ROUND_TRIP, probes::LatencyFrom,
     },
     units::{Nanos, count},
@@ -21,14 +21,27 @@ pub fn headline(document: &Document) -> String {
 /// The same, with why the worst was late where that is known: `while interrupts were off in ext4`.
 #[must_use]
 pub fn headline_because(document: &Document, why: Option<&str>) -> String {
-    let text = measured(document, why);
+    let text = failed_command(document) + &measured(document, why);
     match document.without_host {
         Some(_) => format!("Without the host: {text}"),
         None => text,
     }
 }
 
+/// How a command that was attached to failed, before what was measured of it.
+fn failed_command(document: &Document) -> String {
+    let Some(record) = &document.attached else { return String::new() };
+    let Some(how) = record.command.as_ref().and_then(AttachedCommand::failure) else {
+        return String::new();
+    };
+    let after = record.ended_ns.map_or_else(String::new, |ns| format!(" after {}", Nanos(ns)));
+    format!("The command {how}{after}. ")
+}
+
 fn measured(document: &Document, why: Option<&str>) -> String {
+    if let Some(text) = cycles_headline::sentence(document, why) {
+        return text;
+    }
     let Some((worst, max)) = worst_of(document) else {
         return no_gap(document)
             .or_else(|| figures::sentence(document))

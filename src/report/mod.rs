@@ -10,6 +10,7 @@ mod change;
 pub mod collect;
 pub mod compare;
 pub mod comparison_page;
+mod cycles_headline;
 mod curve;
 #[cfg(test)]
 mod extremes;

@@ -141,6 +141,11 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
         push_table(out, &table, &tasks::LEAST, width);
         out.push('\n');
     }
+    let leads = !document.judged_cycles().is_empty();
+    if leads {
+        push_responses(out, document, width);
+        out.push('\n');
+    }
     let mut views = Vec::new();
     views.extend((!document.series.is_empty()).then(|| wakeups(document)));
     views.extend(scheduled(document));
@@ -163,7 +168,10 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
             out.push_str(&format!("{DIM}{remark}{DIM:#}\n"));
         }
     }
-    push_responses(out, document, width);
+    if !leads && attached::responses(document).is_some() {
+        out.push('\n');
+        push_responses(out, document, width);
+    }
     messages::push(out, document, width);
     stages::push(out, document, width);
     if document.wakeups().any(|series| !series.uncertain.is_empty()) {
@@ -180,7 +188,6 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
 /// How long attached threads worked from one expiry of their timers to the next.
 fn push_responses(out: &mut String, document: &Document, width: Option<usize>) {
     let Some(table) = attached::responses(document) else { return };
-    out.push('\n');
     push_table(out, &table, &attached::LEAST_RESPONSES, width);
     out.push_str(&format!(
         "{DIM}from the hard expiry to the last sleep before the next one; late to waits: means of \

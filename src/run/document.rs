@@ -16,6 +16,7 @@ use super::{
     messages::MessageRecord,
     probes::ProbeRecord,
     provenance::Provenance,
+    series_name::whole_of_response,
     setup::SetupRecord,
     summary::SeriesSummary,
     trace::TraceRecord,
@@ -115,10 +116,10 @@ impl Document {
     #[must_use]
     pub fn attached_row(&self, series: &SeriesSummary) -> Option<&AttachedRow> {
         let own = match series.is_response() {
-            true => series.stage_of.as_ref()?,
+            true => whole_of_response(&series.name)?,
             false => &series.name,
         };
-        self.attached.as_ref()?.rows.iter().find(|row| row.series == *own)
+        self.attached.as_ref()?.rows.iter().find(|row| row.series == own)
     }
 
     /// Whether late samples of this series can be blamed: not those of a simulated task that never

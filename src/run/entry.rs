@@ -2,6 +2,7 @@
 //! skipped; for a [`RunHead`] it is not even read.
 
 use std::{
+    collections::HashSet,
     fmt,
     io::Read,
     path::{Path, PathBuf},
@@ -22,6 +23,7 @@ use super::{
     reader::Run,
     record_file::{OpenError, Record, read_record, rows},
     series_entry::SeriesEntry,
+    series_name::whole_of_response,
     setup::FoundSetup,
     trace::TraceMode,
     writer::names,
@@ -268,7 +270,9 @@ impl RunEntry {
         !matches!(self.status, Status::Running | Status::Crashed)
     }
 
-    /// The series of whole latencies: without stages, and without single attached threads.
+    /// The series that lead: of whole latencies, without stages, and without single attached
+    /// threads; of attached threads whose responses were measured these, as
+    /// [`super::Document::leading`].
     pub fn whole(&self) -> impl Iterator<Item = &SeriesEntry> {
         let is_stage = |series: &SeriesEntry| match self.schema_version {
             // It left that to be seen from the name.
@@ -276,7 +280,18 @@ impl RunEntry {
             _ => series.stage_of.is_some(),
         };
         let is_part = move |series: &SeriesEntry| is_stage(series) || series.thread_of.is_some();
-        self.series.iter().filter(move |series| !is_part(series))
+        let judged = self.judged_names();
+        self.series.iter().filter(move |series| match whole_of_response(&series.name) {
+            Some(whole) => series.thread_of.is_none() && judged.contains(whole),
+            None => !is_part(series) && !judged.contains(series.name.as_str()),
+        })
+    }
+
+    /// The names of attached threads whose responses were measured.
+    fn judged_names(&self) -> HashSet<&str> {
+        let is_attached = matches!(self.probe, ProbeRecord::Attach(_));
+        let measured = self.series.iter().filter(|own| is_attached && own.count > 0);
+        measured.filter_map(|own| whole_of_response(&own.name)).collect()
     }
 
     /// The largest latency of all series of whole latencies, ns.

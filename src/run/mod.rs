@@ -31,6 +31,7 @@ pub mod hlog;
 pub mod interactive;
 pub mod lab;
 mod host_moves;
+mod judged;
 pub mod host_removal;
 pub mod kept_peaks;
 mod live_state;
@@ -104,6 +105,7 @@ pub use hlog::IntervalOf;
 pub use interactive::{
     InteractiveParameters, InteractiveTask, WORK_FIGURE, WORK_REPEATS, work_before_and_after,
 };
+pub use judged::JudgedCycles;
 pub use latency_view::LatencyView;
 pub use live_state::{LiveLoad, LiveState};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
@@ -120,6 +122,7 @@ pub use reader::Run;
 pub use record_file::OpenError;
 pub use removal::{RemovableRun, RemoveError};
 pub use series_entry::SeriesEntry;
+pub(crate) use series_name::LATENESS;
 pub use series_name::RESPONSE;
 pub use settings_record::{
     SETTINGS, SETTINGS_SCHEMA_VERSION, SettingsRecord, TriedFigure, TriedSetting, UntriedSetting,

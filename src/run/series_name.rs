@@ -9,6 +9,15 @@ use crate::plain::plain;
 /// its end. It is longer than the wake-up that it begins with.
 pub const RESPONSE: &str = "response";
 
+/// The stage of a response that is the wake-up with which it began.
+pub(crate) const LATENESS: &str = "lateness";
+
+/// The attached thread, or name, whose responses the series called `name` has: `app` for
+/// `app/response`.
+pub(super) fn whole_of_response(name: &str) -> Option<&str> {
+    stage_of(name).filter(|(_, stage)| *stage == RESPONSE).map(|(whole, _)| whole)
+}
+
 /// The series that the one called `name` is a stage of, and which: `cpu0` and `irq` for `cpu0/irq`.
 /// Writers name stages so; readers find both in the record.
 pub(super) fn stage_of(name: &str) -> Option<(&str, &str)> {

@@ -111,6 +111,8 @@ export type AskedSetup = {
 export type AttachParameters = {
   /** How its threads were named: `pid`, `tid`, `comm`, `cgroup` or `command`. */
   by: string;
+  /** Only threads of this name; absent for all of them. */
+  only?: string | null;
   /** The number, the name, the directory, or the words of the command. */
   target: string;
 };
@@ -290,7 +292,7 @@ export type Band = {
   causes: CauseInBand[];
   /** Latencies above this, ns; of the ten worst, from this. */
   from: number;
-  /** `p99`: all above it; `worst`: the ten worst. */
+  /** `p99`: all above it; `worst`: the ten worst; `late`: responses of attached threads over the deadline, which come first, and which no other band has. */
   name: string;
   /** Their latencies together, ns. */
   ns: number;
@@ -2322,7 +2324,7 @@ export const STRUCTURE: JsonMap = {
     AbVerdict: {"enum":["better","worse","same","inconclusive"]},
     AskedSetting: {"properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"type":"object"},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"settings":{"items":{"$ref":"#/$defs/AskedSetting"},"type":"array"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping","settings"],"type":"object"},
-    AttachParameters: {"properties":{"by":{"type":"string"},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
+    AttachParameters: {"properties":{"by":{"type":"string"},"only":{"type":["string","null"]},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
     AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
     AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
     AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use super::blocks::block_words;
 use crate::{
-    analysis::{ab::figure::JUDGED_BY_DEFAULT, bands::Band},
+    analysis::{
+        ab::figure::JUDGED_BY_DEFAULT,
+        bands::{Band, LATE},
+    },
     campaign::{self, Ab, AbEvent, AbRequest},
     check::remedies::{CauseRemedy, NamedCulprit, remedy},
     cli::{
@@ -101,7 +104,8 @@ fn measured(document: &Document) -> Result<Cpus> {
 /// The causes of the band that the verdict speaks of, largest first.
 fn list(why: &WhyReport, document: &Document, root: &Root, cpus: &Cpus) -> Vec<Listed> {
     let of = |name: &str| why.bands.iter().find(|band| band.name == name);
-    let band = of("p99.9").or_else(|| of("p99")).or_else(|| why.bands.last());
+    let band = of(LATE).or_else(|| of("p99.9")).or_else(|| of("p99"));
+    let band = band.or_else(|| why.bands.last());
     let is_here = is_of_this_boot(document, root);
     let causes = band.map(|band: &Band| band.causes.as_slice()).unwrap_or_default();
     let large = causes.iter().filter(|cause| cause.share >= LEAST_SHARE).take(MOST);

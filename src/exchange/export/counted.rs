@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::run::{Document, Run, SeriesSummary, counts::SeriesCounts};
+use crate::run::{Document, ProbeRecord, Run, SeriesSummary, counts::SeriesCounts};
 
 /// A bucket of a histogram: its lowest and its highest value, ns, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,14 @@ impl CountedRun {
     pub(super) fn wakeups(&self) -> impl Iterator<Item = (usize, &SeriesSummary)> {
         let series = self.document.series.iter().enumerate();
         series.filter(|(_, series)| !series.is_stage())
+    }
+
+    /// The same, and before them the responses of attached threads.
+    pub(super) fn with_responses(&self) -> impl Iterator<Item = (usize, &SeriesSummary)> {
+        let is_attached = matches!(self.document.probe, ProbeRecord::Attach(_));
+        let series = self.document.series.iter().enumerate();
+        let responses = series.filter(move |(_, series)| is_attached && series.is_response());
+        responses.chain(self.wakeups())
     }
 
     /// The buckets of a series that have samples, in their order.

@@ -12,7 +12,7 @@ pub(super) fn write(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
         let document = &run.document;
         let time = document.started_at.parse::<jiff::Timestamp>();
         let time = time.map_or_else(|_| String::new(), |time| format!(" {}", time.as_nanosecond()));
-        for (_, series) in run.wakeups() {
+        for (_, series) in run.with_responses() {
             let tags = [
                 ("host", document.facts.hostname.as_str()),
                 ("kernel", &document.facts.kernel),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::counted::{CountedBucket, CountedRun};
-use crate::run::{SeriesSummary, Validity};
+use crate::run::{JudgedCycles, SeriesSummary, Validity};
 
 /// Upper bounds of buckets, ns: 1, 2 and 5 of each decade from 1 us to 10 s.
 fn bounds() -> impl Iterator<Item = u64> {
@@ -49,7 +49,7 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
     let runs = labelled(runs);
     head(&mut out, "tardy_latency_seconds", "histogram", "Latencies of the run.");
     for LabelledRun { run, series, .. } in &runs {
-        for ((number, summary), labels) in run.wakeups().zip(series) {
+        for ((number, summary), labels) in run.with_responses().zip(series) {
             if summary.is_distributed() {
                 histogram(&mut out, run, (number, summary), labels);
             }
@@ -58,9 +58,25 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
     for (name, help, value) in GAUGES {
         head(&mut out, name, "gauge", help);
         for LabelledRun { run, series, .. } in &runs {
-            for ((_, summary), labels) in run.wakeups().zip(series) {
+            for ((_, summary), labels) in run.with_responses().zip(series) {
                 if let Some(value) = value(summary) {
                     let _ = writeln!(out, "{name}{{{labels}}} {value}");
+                }
+            }
+        }
+    }
+    for (name, help, value) in DEADLINE_GAUGES {
+        let judged = |run: &CountedRun| run.document.judged_cycles().is_empty();
+        if runs.iter().all(|own| judged(own.run)) {
+            continue;
+        }
+        head(&mut out, name, "gauge", help);
+        for LabelledRun { run, series, .. } in &runs {
+            let judged = run.document.judged_cycles();
+            for ((_, summary), labels) in run.with_responses().zip(series) {
+                let is_it = |own: &&JudgedCycles<'_>| own.response.name == summary.name;
+                if let Some(own) = judged.iter().find(is_it) {
+                    let _ = writeln!(out, "{name}{{{labels}}} {}", value(own));
                 }
             }
         }
@@ -75,6 +91,7 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
 }
 
 type SeriesGauge = (&'static str, &'static str, fn(&SeriesSummary) -> Option<f64>);
+type DeadlineGauge = (&'static str, &'static str, fn(&JudgedCycles<'_>) -> f64);
 type RunGauge = (&'static str, &'static str, fn(&CountedRun) -> f64);
 
 const GAUGES: [SeriesGauge; 6] = [
@@ -94,6 +111,13 @@ const GAUGES: [SeriesGauge; 6] = [
     ("tardy_missed_periods", "Periods that passed without a wake-up.", |series| {
         series.missed.map(|missed| missed as f64)
     }),
+];
+
+/// Of the responses of attached threads.
+const DEADLINE_GAUGES: [DeadlineGauge; 3] = [
+    ("tardy_deadline_seconds", "The deadline of each cycle.", |own| seconds(own.deadline_ns)),
+    ("tardy_cycles", "Cycles, and periods that passed without one.", |own| own.cycles as f64),
+    ("tardy_missed_deadlines", "Those that missed the deadline.", |own| own.missed as f64),
 ];
 
 const RUN_GAUGES: [RunGauge; 3] = [
@@ -160,7 +184,7 @@ fn labelled(runs: &[CountedRun]) -> Vec<LabelledRun<'_>> {
         let of_series = |(_, series): (usize, &SeriesSummary)| {
             single(format!("{labels},series=\"{}\"", escaped(&series.name)), &mut names)
         };
-        let series = run.wakeups().map(of_series).collect();
+        let series = run.with_responses().map(of_series).collect();
         LabelledRun { run, labels, series }
     });
     labelled.collect()

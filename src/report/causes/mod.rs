@@ -9,9 +9,9 @@ pub mod words;
 use hdrhistogram::Histogram;
 
 use crate::{
-    analysis::bands::{Band, bands},
+    analysis::bands::{Band, bands, late_responses},
     run::{
-        CaveatKind, Run, Status,
+        CaveatKind, Document, LATENESS, Run, SeriesSummary, Status,
         hlog::{self, HlogError, IntervalSpan},
         peaks::{Blame, Peak},
         peaks_file::{Brief, Damage},
@@ -56,8 +56,7 @@ impl Causes {
         let summed_ns = blame.as_ref().and_then(|blame| summed_ns(run, blame));
         let blame = blame.filter(|_| summed_ns != Some(0));
         let document = &run.document;
-        let blamed = document.wakeups().filter(|series| document.can_be_blamed(series));
-        let max = blamed.filter_map(|series| series.max).max().unwrap_or(0);
+        let max = blamed(document).filter_map(|(_, series)| series.max).max().unwrap_or(0);
         let known = blame.clone().unwrap_or_default();
         let bands_of = |total: &Histogram<u64>| bands(total, max, &known, &peaks.worst);
         let (worst, mut bands): (Vec<Band>, Vec<Band>) =
@@ -73,8 +72,31 @@ impl Causes {
             (Some(_), None) => {}
         }
         bands.extend(worst);
+        if let Some(late) = blame.as_ref().and_then(|blame| late(document, blame)) {
+            bands.insert(0, late);
+        }
         Self { blame, summed_ns, bands, worst: peaks.worst, all: peaks.all, damaged, caveats }
     }
+}
+
+/// The series whose late samples bands speak of, with their numbers: wake-ups, also where responses
+/// lead.
+pub(in crate::report) fn blamed(
+    document: &Document,
+) -> impl Iterator<Item = (usize, &SeriesSummary)> {
+    let is_wakeup = |series: &SeriesSummary| {
+        let is_led = series.stage.as_deref() == Some(LATENESS);
+        series.thread_of.is_none() && !series.is_response() && (is_led || !series.is_stage())
+    };
+    let all = document.series.iter().enumerate();
+    all.filter(move |(_, series)| is_wakeup(series) && document.can_be_blamed(series))
+}
+
+/// The band of cycles over the deadline, where attached threads have one.
+fn late(document: &Document, blame: &Blame) -> Option<Band> {
+    let judged = document.judged_cycles();
+    let max = judged.iter().filter_map(|own| own.response.max).max()?;
+    late_responses(blame, max)
 }
 
 /// How far into the run its sums reach, ns; nothing where it ended in order, and so has them all,
@@ -108,12 +130,10 @@ fn total_where(
     is_meant: impl Fn(&IntervalSpan) -> bool,
 ) -> (Histogram<u64>, Result<(), HlogError>) {
     let mut total = hlog::empty();
-    let is_blamed: Vec<bool> = run
-        .document
-        .series
-        .iter()
-        .map(|series| !series.is_part() && run.document.can_be_blamed(series))
-        .collect();
+    let mut is_blamed = vec![false; run.document.series.len()];
+    for (number, _) in blamed(&run.document) {
+        is_blamed.iter_mut().skip(number).take(1).for_each(|own| *own = true);
+    }
     let read = run.intervals(|number, span, counts| {
         if is_blamed.get(number).is_some_and(|is_blamed| *is_blamed) && is_meant(&span) {
             // Bounds are equal, so that nothing can be lost.

@@ -128,7 +128,7 @@ pub fn while_words(part: &PagePart) -> Option<String> {
 /// `while interrupts were off in ext4_mark_inode_dirty`.
 #[must_use]
 pub fn worst_in_words(document: &Document, peaks: &PagePeaks) -> Option<String> {
-    let max = document.wakeups().filter_map(|series| series.max).max()?;
+    let max = document.leading().into_iter().filter_map(|series| series.max).max()?;
     let worst = peaks.peaks.first().filter(|peak| peak.latency_ns == max)?;
     let main = worst.blame.first()?;
     let share = main.ns as f64 / worst.latency_ns.max(1) as f64;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    analysis::bands::Band,
+    analysis::bands::{Band, LATE},
     report::causes::{Causes, total},
     run::{BandDifference, CauseDifference, Run, peaks::Cause},
 };
@@ -54,7 +54,11 @@ fn bands_of(run: &Run) -> Vec<Band> {
         return Vec::new();
     }
     let causes = Causes::of(run, &total(run).0);
-    if causes.blame.is_some() { causes.bands } else { Vec::new() }
+    let mut bands = if causes.blame.is_some() { causes.bands } else { Vec::new() };
+    // With a deadline responses are compared, and the other bands are of wake-ups.
+    let is_judged = !run.document.judged_cycles().is_empty();
+    bands.retain(|band| !is_judged || band.name == LATE);
+    bands
 }
 
 pub(super) fn of_bands(a: &[Vec<Band>], b: &[Vec<Band>]) -> Vec<BandDifference> {

@@ -2,6 +2,7 @@
 
 use super::SideComparison;
 use crate::{
+    analysis::bands::LATE,
     report::{causes::words::label, change, comparison_page::ShiftPoint, sample_name},
     run::{AbVerdict, BandDifference, ComparedFigureRow},
     units::Nanos,
@@ -67,7 +68,10 @@ fn described(one: &SideComparison) -> String {
 /// "Above p99 samples are late by 24 ms less in B, 83 % of which is hard interrupt: timer."
 pub(super) fn of_band(band: &BandDifference, samples: &str) -> String {
     let total = band.b_ns - band.a_ns;
-    let place = format!("Above {} {samples} ", band.band);
+    let place = match band.band.as_str() {
+        LATE => "Cycles over the deadline ".to_owned(),
+        name => format!("Above {name} {samples} "),
+    };
     if total.abs() < SMALL * band.a_ns.max(1.0) {
         return format!("{place}are late by the same in both, within 5 % on average.");
     }

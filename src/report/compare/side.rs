@@ -77,14 +77,19 @@ impl LoggedRun {
     pub(super) fn block(&self, names: &[&str]) -> MeasuredBlock {
         let series: Vec<(usize, &SeriesSummary)> =
             names.iter().filter_map(|name| self.series(name)).collect();
-        let sum = |of: &dyn Fn(&SeriesSummary) -> u64| {
-            series.iter().map(|(_, series)| of(series)).fold(0, u64::saturating_add)
-        };
-        let missed = |series: &SeriesSummary| series.missed.unwrap_or(0);
+        let periods = series.iter().map(|(_, series)| {
+            let missed = series.missed.unwrap_or(0);
+            self.run
+                .document
+                .judged(series)
+                .unwrap_or((series.count.saturating_add(missed), missed))
+        });
+        let (periods, missed): (Vec<u64>, Vec<u64>) = periods.unzip();
+        let sum = |all: &[u64]| all.iter().copied().fold(0, u64::saturating_add);
         MeasuredBlock {
             counts: self.counts(&series),
             max_ns: series.iter().filter_map(|(_, series)| series.max).max().unwrap_or(0),
-            periods: sum(&|series| series.count.saturating_add(missed(series))),
+            periods: sum(&periods),
             missed: sum(&missed),
         }
     }
@@ -95,7 +100,9 @@ impl LoggedRun {
 
     /// Whether all of these series follow a schedule.
     pub(super) fn has_schedule(&self, names: &[&str]) -> bool {
-        names.iter().all(|name| self.series(name).is_some_and(|(_, own)| own.missed.is_some()))
+        let document = &self.run.document;
+        let has = |own: &SeriesSummary| own.missed.is_some() || document.judged(own).is_some();
+        names.iter().all(|name| self.series(name).is_some_and(|(_, own)| has(own)))
     }
 }
 

@@ -5,6 +5,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::{CompareReport, SideComparison, Unjudged, shift};
 use crate::{
+    analysis::bands::LATE,
     plain::plain,
     report::{
         causes::words::label,
@@ -312,10 +313,13 @@ fn push_facts(out: &mut String, facts: &[FactDifference]) {
 pub(in crate::report) fn push_causes(out: &mut String, band: &BandDifference, samples: &str) {
     let (a, b) = (band.a_ns, band.b_ns);
     let [mean_a, mean_b] = [a, b].map(|ns| us(Some(ns.round() as i64)));
+    let which = match band.band.as_str() {
+        LATE => "cycles over the deadline".to_owned(),
+        name => format!("{samples} above {name}"),
+    };
     out.push_str(&format!(
-        "\n{DIM}{samples} above {}, us on average: {mean_a} in A, {mean_b} in B, {}; of \
+        "\n{DIM}{which}, us on average: {mean_a} in A, {mean_b} in B, {}; of \
          which{DIM:#}\n",
-        band.band,
         signed_us(b - a)
     ));
     let mut table = Table::new(1, &["", "A", "B", "B - A"]);

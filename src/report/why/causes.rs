@@ -7,7 +7,7 @@ use super::{
     terminal_text::{DIM, TerminalText},
 };
 use crate::{
-    analysis::bands::{Band, CauseInBand},
+    analysis::bands::{Band, CauseInBand, LATE},
     plain::cut,
     report::{
         causes::words::{figure, head as label},
@@ -73,6 +73,7 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName)
     let mut headings = vec!["share of analyzed late time, %".to_owned()];
     headings.extend(bands.iter().map(|band| match band.name.as_str() {
         "worst" => "10 worst".to_owned(),
+        LATE => "late cycles".to_owned(),
         name => format!("> {name}"),
     }));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
@@ -168,7 +169,8 @@ fn names(kind: Cause, bands: &[Band]) -> Vec<Row<'_>> {
 }
 
 fn sort(rows: &mut [Row<'_>], bands: &[Band]) {
-    let said = bands.iter().position(|band| band.name == "p99.9").unwrap_or(0);
+    let of = |name: &str| bands.iter().position(|band| band.name == name);
+    let said = of(LATE).or_else(|| of("p99.9")).unwrap_or(0);
     // In steps of a tenth of a per cent, so that what is equal to the eye is sorted by the rest.
     let step = |share: f64| (share * 1e3).round() as u64;
     rows.sort_by_key(|row| {

@@ -25,6 +25,7 @@ use crate::{
             self as all_causes, Causes,
             responses::{self, ResponseCause},
         },
+        cycles_headline,
         sample_name::SampleName,
     },
     run::{
@@ -201,6 +202,9 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         without_host: run.document.without_host.clone(),
     };
     why.verdict = verdict::verdict(&why, series.len());
+    if let Some(cycles) = cycles_headline::cycles(&run.document) {
+        why.verdict = format!("{cycles}. {}", why.verdict);
+    }
     Ok((why, run.record_with(caveats)))
 }
 

@@ -2,7 +2,7 @@
 //! `causes::words`.
 
 use crate::{
-    analysis::bands::CauseInBand,
+    analysis::bands::{CauseInBand, LATE},
     run::{peaks::Lane, probes::SampleName},
 };
 
@@ -32,6 +32,7 @@ pub(super) const fn lane(lane: Lane) -> &'static str {
 pub(super) fn band(name: &str, sample: SampleName) -> String {
     match name {
         "worst" => format!("in the ten worst {}", sample.many()),
+        LATE => "of cycles over the deadline".to_owned(),
         name => format!("above {name}"),
     }
 }

@@ -7,7 +7,7 @@ use super::{
     phrases::{band as band_words, is_probable},
 };
 use crate::{
-    analysis::bands::{Band, CauseInBand},
+    analysis::bands::{Band, CauseInBand, LATE},
     report::causes::words::{percent, phrase},
     run::{
         peaks::{Basis, Cause, Part, Peak},
@@ -30,8 +30,8 @@ const NAMES: usize = 3;
 
 /// The sentence of a run with this number of series of wake-ups.
 pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
-    // Above p99.9 is where users look; short runs have less.
-    let order = ["p99.9", "p99", "worst"];
+    // With a deadline users look at late cycles, else above p99.9; short runs have less.
+    let order = [LATE, "p99.9", "p99", "worst"];
     let named = |name| why.bands.iter().find(|band: &&Band| band.name == name);
     let Some(band) = order.into_iter().find_map(named) else {
         return match why.summed_ns {

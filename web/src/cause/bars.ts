@@ -55,7 +55,7 @@ function summary({ bands }: PageBlame): string {
 function bar(band: Band, keys: CauseKeys, one: string): HTMLElement {
   return h('div', { class: 'bar-row' },
     h('div', { class: 'bar-name' }, h('b', {}, bandTitle(band)),
-      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, one)}, ${share(blamedOf(band), band.ns)} blamed`)),
+      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, band.name === 'late' ? 'cycle' : one)}, ${share(blamedOf(band), band.ns)} blamed`)),
     stackBar(band, keys));
 }
 

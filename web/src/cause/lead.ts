@@ -11,8 +11,8 @@ import { whyNot } from './section';
 import { sentence } from './sentence';
 import { causeKeys, type CauseKeys } from './words';
 
-/** Above p99.9 is where readers look, as `tardy why` does; short runs have less. */
-const ORDER = ['p99.9', 'p99', 'worst'];
+/** With a deadline readers look at late cycles, else above p99.9, as `tardy why` does; short runs have less. */
+const ORDER = ['late', 'p99.9', 'p99', 'worst'];
 
 /** Null where nothing of any run is known, and nothing was meant to be. */
 export function causeLead(context: Context): HTMLElement | null {

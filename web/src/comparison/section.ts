@@ -89,10 +89,13 @@ interface CauseRow {
   b: number;
 }
 
+/** Which samples a band has. */
+const bandPlace = (name: string): string => (name === 'late' ? 'cycles over the deadline' : `above ${name}`);
+
 function causeTable(bands: BandDifference[]): Table<CauseRow> {
   const rows = bands.flatMap((band): CauseRow[] => [
-    { band: `above ${band.band}`, name: 'all of it', a: band.a_ns, b: band.b_ns },
-    ...band.causes.slice(0, 6).map((own) => ({ band: `above ${band.band}`, name: label(own), a: own.a_ns, b: own.b_ns })),
+    { band: bandPlace(band.band), name: 'all of it', a: band.a_ns, b: band.b_ns },
+    ...band.causes.slice(0, 6).map((own) => ({ band: bandPlace(band.band), name: label(own), a: own.a_ns, b: own.b_ns })),
   ]);
   const { unit, write } = columnUnit(rows.flatMap(({ a, b }) => [a, b]));
   const plus = (ns: number): string => (ns > 0 ? `+${write(ns)}` : write(ns));

@@ -1,0 +1,195 @@
+//! The sentence of attached threads whose responses were judged: how many cycles missed the
+//! deadline, and the worst response.
+
+use super::sample_name;
+use crate::{
+    run::{Document, JudgedCycles},
+    units::{Nanos, count, many},
+};
+
+/// How many cycles missed the deadline, and the worst response, with why it was so long if that is
+/// known. `None` if no deadline was judged.
+pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String> {
+    let judged = document.judged_cycles();
+    let mut text = words(&judged)?;
+    let worst = judged.iter().max_by_key(|own| own.response.max)?;
+    let is_one = judged.len() == 1;
+    let place = if is_one { String::new() } else { format!(", of {}", name(worst)) };
+    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
+    let max = Nanos(worst.response.max.unwrap_or(0));
+    text.push_str(&format!("; the worst response took {max}{place}{why}."));
+    let late = judged.iter().filter_map(|own| own.row.lateness?.max).max();
+    if let Some(late) = late {
+        let its = if is_one { "Its" } else { "Their" };
+        text.push_str(&format!(" {its} wake-ups were at most {} late.", Nanos(late)));
+    }
+    match sum(&judged, |own| own.row.unmatched) {
+        0 => {}
+        1 => text.push_str(" At most 1 more cycle was not seen."),
+        more => text.push_str(&format!(" At most {} more cycles were not seen.", count(more))),
+    }
+    Some(text)
+}
+
+/// How many cycles missed the deadline, without the end of the sentence; `None` if no deadline was
+/// judged.
+pub(super) fn cycles(document: &Document) -> Option<String> {
+    words(&document.judged_cycles())
+}
+
+fn words(judged: &[JudgedCycles<'_>]) -> Option<String> {
+    let (cycles, missed) = (sum(judged, |own| own.cycles), sum(judged, |own| own.missed));
+    let whose = match judged {
+        [] => return None,
+        [one] => format!(" of {}", name(one)),
+        several => format!(" of {} threads", count(several.len() as u64)),
+    };
+    let deadline = deadline(judged);
+    if missed == 0 {
+        return Some(format!("All {}{whose} met {deadline}", many(cycles, "cycle")));
+    }
+    let most = judged.iter().max_by_key(|own| own.missed).filter(|_| judged.len() > 1);
+    let most = most.map_or_else(String::new, |own| {
+        format!(", {} of them of {}", count(own.missed), name(own))
+    });
+    Some(format!(
+        "{} of {}{whose} missed {deadline} ({}){most}",
+        count(missed),
+        many(cycles, "cycle"),
+        percent(missed as f64 / cycles.max(1) as f64)
+    ))
+}
+
+fn name(judged: &JudgedCycles<'_>) -> String {
+    sample_name::series(&judged.row.series).into_owned()
+}
+
+fn sum(judged: &[JudgedCycles<'_>], of: impl Fn(&JudgedCycles<'_>) -> u64) -> u64 {
+    judged.iter().map(of).fold(0, u64::saturating_add)
+}
+
+fn deadline(judged: &[JudgedCycles<'_>]) -> String {
+    let first = judged.first().map_or(0, |own| own.deadline_ns);
+    match judged.iter().all(|own| own.deadline_ns == first) {
+        true => format!("the deadline of {}", Nanos(first).typed()),
+        false => "their deadlines".to_owned(),
+    }
+}
+
+/// Two digits, and never 0 or 100 of what is not.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p >= 99.95 && share < 1.0 => ">99.9%".into(),
+        p if p >= 9.95 => format!("{p:.0}%"),
+        p if p >= 0.095 => format!("{p:.1}%"),
+        p if p >= 0.0095 => format!("{p:.2}%"),
+        _ => "<0.01%".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        report::{fixture, headline::headline},
+        run::{AttachedCommand, SeriesSummary},
+    };
+
+    fn names(series: Vec<&SeriesSummary>) -> Vec<&str> {
+        series.iter().map(|own| own.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_responses_of_judged_threads_lead_and_the_wake_ups_of_others() {
+        let mut document = fixture::judged();
+        assert_eq!(names(document.leading()), ["ctl/response", "log"]);
+        let judged = document.judged_cycles();
+        let counts: Vec<_> = judged.iter().map(|own| (own.cycles, own.missed)).collect();
+        // Of 24 missed periods and 19 cycles that were not seen, 4 had no cycle for certain.
+        assert_eq!(counts, [(2_980, 232)]);
+        document.lead_by_responses();
+        assert_eq!(names(document.wakeups().collect()), ["ctl/response", "log"]);
+        assert_eq!(names(document.leading()), ["ctl/response", "log"]);
+        assert_eq!(document.judged_cycles().len(), 1);
+        let response = document.wakeups().next().unwrap();
+        let row = document.attached_row(response).map(|row| row.series.as_str());
+        assert_eq!(row, Some("ctl"));
+    }
+
+    #[test]
+    fn the_work_of_threads_of_tardy_leads_nothing() {
+        let mut document = fixture::of("timer", &["cpu0", "cpu0/response"]);
+        document.parameters.deadline_ns = Some(1_000_000);
+        document.series[1].stage = Some("response".into());
+        assert_eq!(names(document.leading()), ["cpu0"]);
+    }
+
+    #[test]
+    fn the_headline_counts_cycles_over_the_deadline_before_wake_ups() {
+        let mut document = fixture::judged();
+        assert_eq!(
+            headline(&document),
+            "232 of 2 980 cycles of ctl missed the deadline of 1ms (7.8%); the worst response \
+             took 271 ms. Its wake-ups were at most 5.49 ms late. At most 19 more cycles were not \
+             seen."
+        );
+        if let Some(record) = &mut document.attached {
+            for row in &mut record.rows {
+                (row.missed, row.unmatched) = (Some(0), 0);
+                row.over.iter_mut().for_each(|over| over.cycles = 0);
+            }
+        }
+        document.series[0].missed = Some(0);
+        let said = headline(&document);
+        assert!(said.starts_with("All 2 976 cycles of ctl met the deadline of 1ms; "), "{said}");
+    }
+
+    #[test]
+    fn a_command_that_crashed_is_reported_before_what_was_measured() {
+        let mut document = fixture::judged();
+        let command = AttachedCommand {
+            argv: vec!["./ctl".into()],
+            ended: Some("signal 11".into()),
+            exit_code: None,
+            ended_by_tardy: false,
+        };
+        if let Some(record) = &mut document.attached {
+            (record.command, record.ended_ns) = (Some(command), Some(1_200_000_000));
+        }
+        let said = headline(&document);
+        let first = "The command was killed by signal 11 (SIGSEGV) after 1.20 s. 232 of 2 980 ";
+        assert!(said.starts_with(first), "{said}");
+    }
+
+    #[test]
+    fn of_several_threads_the_one_that_missed_most_is_named() {
+        let mut document = fixture::judged();
+        let mut other = document.clone();
+        let rename = |text: &mut String| *text = text.replacen("ctl", "act", 1);
+        other.series.truncate(2);
+        for own in &mut other.series {
+            rename(&mut own.name);
+            own.stage_of.iter_mut().for_each(rename);
+            own.max = Some(9_000_000);
+        }
+        let mut row = other.attached.unwrap().rows.remove(0);
+        rename(&mut row.series);
+        row.over.iter_mut().for_each(|over| (over.cycles, over.deadline_ns) = (3, 5_000_000));
+        document.series.extend(other.series);
+        document.attached.iter_mut().for_each(|record| record.rows.push(row.clone()));
+        let said = headline(&document);
+        assert!(
+            said.starts_with(
+                "239 of 5 960 cycles of 2 threads missed their deadlines (4.0%), 232 of them of \
+                 ctl; the worst response took 271 ms, of ctl. Their wake-ups"
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_none_or_all() {
+        let shares = [0.5, 0.0766, 0.001, 0.0001, 0.000_001, 0.9999, 1.0].map(percent);
+        assert_eq!(shares, ["50%", "7.7%", "0.1%", "0.01%", "<0.01%", ">99.9%", "100%"]);
+    }
+}

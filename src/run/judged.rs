@@ -1,0 +1,121 @@
+//! Which series of a run answer what was asked: of attached threads with a deadline their
+//! responses, of all others their whole latencies.
+
+use std::collections::HashMap;
+
+use super::{
+    AttachedRow, Document, SeriesSummary,
+    probes::ProbeRecord,
+    series_name::{LATENESS, whole_of_response},
+};
+
+/// Cycles of an attached thread, or of all threads of one name, judged by a deadline.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedCycles<'a> {
+    /// The thread, or the name.
+    pub row: &'a AttachedRow,
+    /// Its responses.
+    pub response: &'a SeriesSummary,
+    /// The deadline, ns.
+    pub deadline_ns: i64,
+    /// Cycles, and the periods that passed without one.
+    pub cycles: u64,
+    /// Those that missed the deadline.
+    pub missed: u64,
+}
+
+impl JudgedCycles<'_> {
+    /// The share that missed the deadline, 0 to 1.
+    #[must_use]
+    pub fn share_missed(&self) -> f64 {
+        self.missed as f64 / self.cycles.max(1) as f64
+    }
+}
+
+impl Document {
+    /// The series that answer what was asked, each sample once: in place of the wake-ups of an
+    /// attached thread its responses, where they were measured.
+    #[must_use]
+    pub fn leading(&self) -> Vec<&SeriesSummary> {
+        let responses = self.responses_by_name();
+        let all = self.wakeups();
+        all.map(|own| responses.get(own.name.as_str()).copied().unwrap_or(own)).collect()
+    }
+
+    /// The responses of attached threads by the names of these. Threads of tardy itself have no
+    /// deadline that their wake-ups are not judged by.
+    fn responses_by_name(&self) -> HashMap<&str, &SeriesSummary> {
+        let measured = self.responses().filter(|own| own.thread_of.is_none() && own.count > 0);
+        let named = measured.filter_map(|own| Some((whole_of_response(&own.name)?, own)));
+        named.filter(|_| matches!(self.probe, ProbeRecord::Attach(_))).collect()
+    }
+
+    /// The cycles of each name of attached threads that were judged when they ended.
+    #[must_use]
+    pub fn judged_cycles(&self) -> Vec<JudgedCycles<'_>> {
+        let responses = self.responses_by_name();
+        let rows = self.attached.iter().flat_map(|record| &record.rows);
+        let names = rows.filter(|row| row.tid.is_none());
+        let judged =
+            names.filter_map(|row| self.judged_by(row, responses.get(row.series.as_str())?));
+        judged.collect()
+    }
+
+    /// The cycles of this thread, or name, with these responses.
+    #[must_use]
+    pub fn judged_by<'a>(
+        &self,
+        row: &'a AttachedRow,
+        response: &'a SeriesSummary,
+    ) -> Option<JudgedCycles<'a>> {
+        let over = row.over.as_ref()?;
+        let unserved = self.periods_without_cycle(row, response.count);
+        Some(JudgedCycles {
+            row,
+            response,
+            deadline_ns: i64::try_from(over.deadline_ns).unwrap_or(i64::MAX),
+            cycles: response.count.saturating_add(unserved),
+            missed: over.cycles.saturating_add(unserved),
+        })
+    }
+
+    /// Cycles of the attached thread, or name, whose responses these are, and those that missed the
+    /// deadline; `None` for other series.
+    #[must_use]
+    pub fn judged(&self, series: &SeriesSummary) -> Option<(u64, u64)> {
+        let row = self.attached_row(series).filter(|_| series.is_response())?;
+        self.judged_by(row, series).map(|own| (own.cycles, own.missed))
+    }
+
+    /// Periods of an attached thread in which its work was not begun, at least: those that no
+    /// expiry woke it for, but for those whose cycle began without a sleep as the one before was
+    /// not over. The last cycle is not over, and one of which something was not seen is not
+    /// counted.
+    #[must_use]
+    pub fn periods_without_cycle(&self, row: &AttachedRow, cycles: u64) -> u64 {
+        let lateness = self.series.iter().find(|own| own.name == row.series);
+        // Threads of several periods have no view of them, and have missed some all the same.
+        let missed = lateness.and_then(|own| own.missed).or(row.missed).unwrap_or(0);
+        let wakeups = lateness.map_or(0, |own| own.count);
+        let begun = cycles.saturating_add(row.unmatched).saturating_add(1);
+        missed.min(wakeups.saturating_add(missed).saturating_sub(begun))
+    }
+
+    /// Puts the responses of attached threads in the place of their wake-ups, for readers that take
+    /// whole latencies: these become stages, `lateness`, of the responses. Series keep their names,
+    /// by which the log has them.
+    pub fn lead_by_responses(&mut self) {
+        let responses: HashMap<String, String> = self
+            .responses_by_name()
+            .into_iter()
+            .map(|(whole, response)| (whole.to_owned(), response.name.clone()))
+            .collect();
+        for own in self.series.iter_mut().filter(|own| own.thread_of.is_none()) {
+            if let Some(response) = responses.get(&own.name) {
+                (own.stage_of, own.stage) = (Some(response.clone()), Some(LATENESS.into()));
+            } else if responses.values().any(|response| *response == own.name) {
+                own.stage_of = None;
+            }
+        }
+    }
+}
