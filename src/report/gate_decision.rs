@@ -8,11 +8,13 @@ use serde::Serialize;
 
 use super::{
     gate::{Gate, GatedFigure},
-    intervals::{NamedInterval, RunIntervals},
+    intervals::{NamedInterval, RunIntervals, RunLog},
 };
 use crate::{
+    analysis::percentile::ShareBeyond,
     run::{
-        AttachedRow, Document, LatencyView, Run, SeriesSummary, Validity, summary::ENOUGH_BEYOND,
+        AttachedRow, Document, JudgedCycles, LatencyView, Run, SeriesSummary, Validity,
+        summary::ENOUGH_BEYOND,
     },
     units::{Nanos, count, many, span},
 };
@@ -99,6 +101,22 @@ impl Gate {
         }
     }
 
+    /// Why so few samples beyond the limit keep it.
+    fn few_beyond(&self, share: &ShareBeyond) -> String {
+        let limit = Nanos(i64::try_from(self.limit).unwrap_or(i64::MAX)).typed();
+        let of = count(share.samples);
+        let over = if self.is_strict { "reach" } else { "exceed" };
+        let found = match share.beyond {
+            0 => format!("none of {of} {over} {limit}"),
+            beyond => format!("at most {} of {of} {over} {limit}", count(beyond)),
+        };
+        let effective = share.effective.min(share.samples as f64).floor() as u64;
+        format!(
+            "{found}, which as {} decides it, if those that do come no more in groups than others",
+            many(effective, "independent sample")
+        )
+    }
+
     /// `row`: the attached thread, or all of one name, whose series it is.
     fn of_max(&self, series: &SeriesSummary, row: Option<&AttachedRow>, length_s: f64) -> Decided {
         let Some(max) = series.max else {
@@ -137,6 +155,30 @@ impl Gate {
         )
     }
 
+    /// Missed deadlines of attached threads.
+    fn of_deadline(&self, judged: JudgedCycles<'_>) -> Decided {
+        let JudgedCycles { row, cycles, missed, deadline_ns, .. } = judged;
+        let deadline = Nanos(deadline_ns).typed();
+        let found = format!("{} of {} took over {deadline}", count(missed), many(cycles, "cycle"));
+        match row.unmatched {
+            _ if !self.is_kept(missed) => (GateVerdict::Fail, found),
+            unseen if !self.is_kept(missed.saturating_add(unseen)) => {
+                (GateVerdict::Inconclusive, self.undecided(&found, missed, unseen))
+            }
+            _ => (GateVerdict::Pass, found),
+        }
+    }
+
+    /// Why periods or cycles that were not seen leave it open, and what would decide it.
+    fn undecided(&self, found: &str, missed: u64, unseen: u64) -> String {
+        let most = missed.saturating_add(unseen);
+        format!(
+            "{found}, and of {} more it was not seen: a run that sees all of them decides it, and \
+             missed<={most} passes here",
+            count(unseen)
+        )
+    }
+
     fn of_missed(&self, series: &SeriesSummary, row: Option<&AttachedRow>) -> Decided {
         let Some(missed) = series.missed else {
             return (GateVerdict::Inconclusive, "no schedule, so no missed period".into());
@@ -146,13 +188,19 @@ impl Gate {
         let found = format!("{} of {} missed{by_then}", count(missed), many(periods, "period"));
         match row.and_then(|row| row.unsure_periods) {
             _ if !self.is_kept(missed) => (GateVerdict::Fail, found),
-            Some(unsure) if !self.is_kept(missed.saturating_add(unsure)) => (
-                GateVerdict::Inconclusive,
-                format!("{found}, and of {} more it was not seen", count(unsure)),
-            ),
+            Some(unsure) if !self.is_kept(missed.saturating_add(unsure)) => {
+                (GateVerdict::Inconclusive, self.undecided(&found, missed, unsure))
+            }
             _ => (GateVerdict::Pass, found),
         }
     }
+}
+
+/// The cycles of the attached thread, or name, whose responses these are, where a deadline judged
+/// them.
+fn over_of<'a>(document: &'a Document, series: &'a SeriesSummary) -> Option<JudgedCycles<'a>> {
+    let row = document.attached_row(series).filter(|_| series.is_response())?;
+    document.judged_by(row, series)
 }
 
 /// What a run says of its gates, a line a gate and series.
@@ -168,11 +216,54 @@ pub fn decide(run: &Run, gates: &[Gate]) -> Result<Vec<GateResult>, String> {
         return Err(refusal);
     }
     let needs_log = gates.iter().any(|gate| matches!(gate.figure, GatedFigure::Percentile(..)));
-    let intervals = needs_log.then(|| RunIntervals::of(run));
-    Ok(gates.iter().flat_map(|gate| of_gate(gate, document, intervals.as_ref())).collect())
+    let log = needs_log.then(|| RunLog::read(run));
+    let known = log.as_ref().map(|log| KnownLatencies {
+        intervals: RunIntervals::of_read(run, log),
+        log: log.as_ref().ok(),
+    });
+    Ok(gates.iter().flat_map(|gate| of_gate(gate, document, known.as_ref())).collect())
 }
 
-fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Vec<GateResult> {
+/// What the log of a run says of its latencies.
+struct KnownLatencies<'a> {
+    intervals: RunIntervals,
+    log: Option<&'a RunLog>,
+}
+
+impl KnownLatencies<'_> {
+    /// How many samples of a series lie beyond the limit of a gate. Those in its bucket do, unless
+    /// none does; cycles that were not seen may, and periods without one do.
+    fn beyond(
+        &self,
+        gate: &Gate,
+        document: &Document,
+        series: &SeriesSummary,
+    ) -> Option<ShareBeyond> {
+        let number = document.series.iter().position(|own| own.name == series.name)?;
+        let counts = self.log?.counts().of(number);
+        let limit = gate.limit_ns();
+        let over = match series.max.is_some_and(|max| u64::try_from(max).unwrap_or(0) <= limit) {
+            true => 0,
+            false => counts.count_between(counts.lowest_equivalent(limit), u64::MAX),
+        };
+        let row = document.attached_row(series);
+        let unseen = row.map_or(0, |row| row.unmatched);
+        let unserved = over_of(document, series).map_or(0, |own| own.cycles - series.count);
+        let outside = series.above.saturating_add(unseen).saturating_add(unserved);
+        let samples = counts.len().saturating_add(series.early).saturating_add(outside);
+        Some(ShareBeyond {
+            samples,
+            beyond: over.saturating_add(outside),
+            effective: self.intervals.effective(&series.name)?,
+        })
+    }
+}
+
+fn of_gate(
+    gate: &Gate,
+    document: &Document,
+    known: Option<&KnownLatencies<'_>>,
+) -> Vec<GateResult> {
     let length_s = document.duration_ns as f64 / 1e9;
     let is_meant = |series: &&SeriesSummary| gate.is_of(&series.name);
     let is_invalid = document.validity == Validity::Invalid;
@@ -182,26 +273,39 @@ fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Ve
                 GateVerdict::Inconclusive,
                 "the run is invalid, and its figures decide nothing".to_owned(),
             ),
-            GatedFigure::Percentile(name, _) => {
-                let own = known.and_then(|known| known.of_series(&series.name, name));
-                let (verdict, mut reason) = gate.of_percentile(own);
-                let is_unordered = known.is_some_and(|known| known.is_unordered(&series.name));
+            GatedFigure::Percentile(name, percent) => {
+                let intervals = known.map(|known| &known.intervals);
+                let own = intervals.and_then(|known| known.of_series(&series.name, name));
+                let (mut verdict, mut reason) = gate.of_percentile(own);
+                let is_unordered = intervals.is_some_and(|known| known.is_unordered(&series.name));
+                let share = || known?.beyond(gate, document, series);
                 if verdict == GateVerdict::Inconclusive && is_unordered {
                     reason = UNORDERED.to_owned();
-                } else if known.is_some_and(|known| known.counted == LatencyView::PerPeriod) {
+                } else if verdict == GateVerdict::Inconclusive
+                    && let Some(share) = share().filter(|share| share.keeps(percent))
+                {
+                    (verdict, reason) = (GateVerdict::Pass, gate.few_beyond(&share));
+                } else if intervals.is_some_and(|known| known.counted == LatencyView::PerPeriod) {
                     reason.push_str(", per scheduled period");
                 }
                 (verdict, reason)
             }
             GatedFigure::Max => gate.of_max(series, document.attached_row(series), length_s),
-            GatedFigure::Missed => gate.of_missed(series, document.attached_row(series)),
+            GatedFigure::Missed => match over_of(document, series) {
+                Some(judged) => gate.of_deadline(judged),
+                None => gate.of_missed(series, document.attached_row(series)),
+            },
         };
         gate.result(&series.name, found)
     };
+    if gate.series.is_none() && gate.is_latency() {
+        return document.leading().into_iter().map(one).collect();
+    }
     // That of a single thread, or of its work, is asked for by its name; but periods that passed
-    // while a thread worked were missed as well.
+    // while a thread worked were missed as well, and so were deadlines.
     let by_name = document.threads().chain(document.responses()).filter(|series| {
-        let are_counted = series.is_response() && series.missed.is_some();
+        let is_judged = series.thread_of.is_none() && over_of(document, series).is_some();
+        let are_counted = series.is_response() && (series.missed.is_some() || is_judged);
         gate.series.is_some() || (gate.figure == GatedFigure::Missed && are_counted)
     });
     document.wakeups().chain(by_name).filter(is_meant).map(one).collect()
@@ -300,7 +404,11 @@ mod tests {
         };
         let (verdict, why) = of("missed<=5", row(3, 31));
         assert_eq!(verdict, Inconclusive);
-        assert_eq!(why, "2 of 1 002 periods missed, and of 31 more it was not seen");
+        assert_eq!(
+            why,
+            "2 of 1 002 periods missed, and of 31 more it was not seen: a run that sees all of \
+             them decides it, and missed<=33 passes here"
+        );
         assert_eq!(of("missed<=33", row(3, 31)).0, Pass);
         assert_eq!(of("missed<=1", row(3, 31)).0, Fail);
         let (verdict, why) = of("max<=3ms", row(3, 31));

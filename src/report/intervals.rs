@@ -211,6 +211,18 @@ impl RunIntervals {
         own.percentiles.iter().find(|own| own.percentile == percentile)
     }
 
+    /// How many independent samples say as much as those of a series: of all its percentiles the
+    /// fewest, as late samples come more in groups than others.
+    #[must_use]
+    pub fn effective(&self, series: &str) -> Option<f64> {
+        let own = self.series.iter().find(|own| own.name == series)?;
+        let of = |own: &NamedInterval| {
+            let percent: f64 = own.percentile.parse().ok()?;
+            Some(own.effective_beyond? / (1.0 - percent / 100.0))
+        };
+        own.percentiles.iter().filter_map(of).min_by(f64::total_cmp)
+    }
+
     /// Whether nothing tells in which order the samples of a series came.
     #[must_use]
     pub fn is_unordered(&self, series: &str) -> bool {

@@ -11,12 +11,14 @@
 mod dependence;
 mod exceedances;
 mod pooled;
+mod share;
 #[cfg(test)]
 mod tests;
 
 pub use dependence::{BlockCount, Dependence, FEWEST_BLOCKS, dependence};
 pub use exceedances::Exceedances;
 pub use pooled::PooledExceedances;
+pub use share::ShareBeyond;
 
 use super::distributions::binomial_center;
 use crate::run::summary::ENOUGH_BEYOND;
