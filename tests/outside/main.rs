@@ -52,6 +52,7 @@ mod import_perf;
 mod interactive;
 mod inversion;
 mod irq;
+mod judged;
 mod killed;
 mod known_tails;
 mod lab;
