@@ -11,7 +11,6 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     ab_plan::{AbRequest, BlockPlan, TRIAL_NS, divide, fixed},
     blocks::{Block, Blocks, trial},
-    child_result::new_id,
     child_run::ChildOrder,
     commands::{self, Commands, UserCommand},
     judge::{add_caveats, judge, note},
@@ -28,7 +27,7 @@ use crate::{
         AB, AB_LOCK, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, BandDifference, RunDirectory,
         SideName, Validity,
     },
-    sys::signals::Quit,
+    sys::{run_id::new_id, signals::Quit},
 };
 
 /// The directory of blocks.

@@ -9,7 +9,6 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     ab_plan::Trial,
-    child_result::taken,
     child_run::{ChildOrder, ChildRuns},
     process::ChildWaiter,
 };
@@ -86,7 +85,7 @@ pub(super) fn read(
     id: Option<&str>,
     words: &[String],
 ) -> Result<(Document, MeasuredBlock)> {
-    measured(taken(directory, id, words)?)
+    measured(directory.take_run(id, words)?)
 }
 
 fn measured(mut run: Run) -> Result<(Document, MeasuredBlock)> {

@@ -3,50 +3,19 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use crate::run::{PlanCell, Run, RunDirectory, probes::DEFAULT_PROBE};
-
-/// Time in ms, and four random digits in case two runs start in the same millisecond.
-///
-/// # Errors
-/// The kernel has no random numbers.
-pub(crate) fn new_id() -> Result<String> {
-    let mut random = [0_u8; 2];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .context("the kernel returned no random number")?;
-    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
-    Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
-}
-
-/// The run in a directory that is held open, where it is the caller's own and the one of this id
-/// that these words of `tardy run` measure. Its path leads there as long as that is open.
-///
-/// # Errors
-/// It cannot be read, or it is another.
-pub(super) fn taken(directory: &RunDirectory, id: Option<&str>, words: &[String]) -> Result<Run> {
-    let run = Run::open(&directory.path())?;
-    if let Some(distrust) = run.author().and_then(|author| author.distrust()) {
-        anyhow::bail!("its run.json {distrust}");
-    }
-    let found = &run.document.id;
-    ensure!(id.is_none_or(|id| id == found), "it holds another run than was begun there: {found}");
-    let named = words.first().filter(|word| !word.starts_with('-'));
-    let probe = named.map_or(DEFAULT_PROBE.name, String::as_str);
-    let measured = run.document.probe.name();
-    ensure!(measured == probe, "it holds a run of {measured}, and {probe} was to be measured");
-    Ok(run)
-}
+use crate::run::{PlanCell, Run, RunDirectory};
 
 /// The run of a cell that was begun, below the directory of its plan, which is held open.
 ///
 /// # Errors
-/// It was never begun; or as [`taken`]. Somebody else owns a directory on the way, or can write it.
+/// It was never begun; or as [`RunDirectory::take_run`]. Somebody else owns a directory on the way, or can write it.
 pub(crate) fn cell_run(plan: &RunDirectory, cell: &PlanCell) -> Result<Run> {
     let path = Path::new(cell.path.as_ref().context("it was not begun")?);
     let run = (|| -> Result<Run> {
         let directory = plan.own_below(path)?;
-        taken(&directory, cell.run_id.as_deref(), &cell.words)
+        Ok(directory.take_run(cell.run_id.as_deref(), &cell.words)?)
     })();
     let run = run.with_context(|| path.display().to_string())?;
     // Nobody else can put another in its place: all directories on the way are the caller's own.
@@ -116,12 +85,5 @@ mod tests {
         fs::rename(at("0001"), place.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink(place.path().join("elsewhere"), at("0001")).unwrap();
         assert!(refused().starts_with("cells/0001: "), "{}", refused());
-    }
-
-    #[test]
-    fn ids_are_plain_and_differ() {
-        let (a, b) = (new_id().unwrap(), new_id().unwrap());
-        assert!(a != b || a.len() == 24, "{a} {b}");
-        assert!(a.bytes().all(|byte| byte.is_ascii_hexdigit() || b"-.".contains(&byte)), "{a}");
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
-    child_result::{cell_run, new_id},
+    child_result::cell_run,
     child_run::{ChildOrder, ChildRuns},
     commands::{Commands, UserCommand},
     lock::locked,
@@ -22,7 +22,7 @@ use crate::{
         CellStatus, Document, PLAN, PLAN_LOCK, PlanCell, PlanRecord, PlanStatus, RunDirectory,
         Status,
     },
-    sys::signals::Quit,
+    sys::{run_id::new_id, signals::Quit},
 };
 
 /// The directory of cells, beside the record.

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use serde::Serialize;
 
-pub(super) use crate::campaign::new_id;
+pub(super) use crate::sys::run_id::new_id;
 
 use super::{
     Exit,

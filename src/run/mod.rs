@@ -63,6 +63,7 @@ pub mod setup;
 pub mod spool;
 pub mod summary;
 pub mod stolen;
+mod taken;
 mod texts;
 pub mod trace;
 pub mod tracks;
@@ -132,6 +133,7 @@ pub use setup::{
     MemoryLock, SetupRecord,
 };
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
+pub use taken::TakeError;
 pub use trace::{
     KnownCost, LostEvents, MissingTracepoint, TraceBy, TraceCost, TraceMode, TraceRecord,
 };

@@ -37,6 +37,7 @@ pub mod rights;
 pub mod root;
 pub mod rtc;
 pub mod sched;
+pub mod run_id;
 pub mod semaphores;
 pub mod shared;
 pub mod signals;

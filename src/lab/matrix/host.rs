@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{Read as _, Seek as _},
+    os::fd::AsRawFd as _,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -13,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     lab::cell::keeps_samples,
-    run::{Run, RunDirectory, facts::LabFacts, names},
-    sys::child::ask_to_end_with_this_thread,
+    run::{RunDirectory, facts::LabFacts, names},
+    sys::{child, run_id::new_id},
 };
 
 /// What it is called among kernels, and its mode.
@@ -50,14 +51,22 @@ pub struct HostCell<'a> {
 /// A child that fails, that does not end within its limit, or that was ended early; a part of a
 /// run may be left then.
 pub fn measure(cell: &HostCell, place: &RunDirectory, stop: &dyn Fn() -> bool) -> Result<()> {
-    // The child refuses what it finds there if that is not empty, or another user's; and what it
-    // does elsewhere is not taken for the run.
-    let path = fs::read_link(place.path()).context("cannot find the place of the run")?;
-    child(cell, &path, stop)?;
-    complete(cell, place)
+    let id = new_id()?;
+    run_child(cell, place, &id, stop)?;
+    complete(cell, place, &id)
 }
 
-fn child(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
+/// Starts the child with the open directory, so that it measures there whatever has its path by
+/// then.
+fn run_child(
+    cell: &HostCell,
+    place: &RunDirectory,
+    id: &str,
+    stop: &dyn Fn() -> bool,
+) -> Result<()> {
+    // For messages and the record only.
+    let path = fs::read_link(place.path()).context("cannot find the place of the run")?;
+    let descriptor = place.descriptor().context("cannot share the place of the run")?;
     let mut said = tempfile::tempfile().context("cannot make a temporary file")?;
     let errors = said.try_clone().context("cannot share a temporary file")?;
     let mut command = Command::new(cell.program);
@@ -65,19 +74,21 @@ fn child(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<(
         .arg("run")
         .args(cell.arguments)
         .args(keeps_samples(cell.arguments))
+        .arg(format!("--part-of={}:{id}", descriptor.as_raw_fd()))
         .args(["--quiet", "--output"])
-        .arg(directory)
+        .arg(path)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors);
     // Where the lab is killed, nobody would wait for this run, and it would be in the next one's
     // numbers. It ends in order: it may have changed settings of the machine.
-    ask_to_end_with_this_thread(&mut command);
+    child::ask_to_end_with_this_thread(&mut command);
+    child::hand_over(&mut command, vec![descriptor]);
     let child =
         command.spawn().with_context(|| format!("cannot start {}", cell.program.display()))?;
     let status = wait(child, cell.limit, stop)?;
     // The codes below are those of a run that was measured.
-    if matches!(status.code(), Some(0 | 1 | 4)) && directory.join(names::RUN).exists() {
+    if matches!(status.code(), Some(0 | 1 | 4)) && place.holds(names::RUN) {
         return Ok(());
     }
     let mut words = String::new();
@@ -117,8 +128,9 @@ fn end(child: &mut Child) {
 }
 
 /// Writes into the record which cell of a matrix it is.
-fn complete(cell: &HostCell, place: &RunDirectory) -> Result<()> {
-    let mut run = Run::open(&place.path()).context("cannot read the run of this machine")?;
+fn complete(cell: &HostCell, place: &RunDirectory, id: &str) -> Result<()> {
+    let run = place.take_run(Some(id), cell.arguments);
+    let mut run = run.context("cannot accept the run of this machine")?;
     run.document.name = format!("{}, {HOST}, repeat {}", cell.load, cell.seed);
     run.document.facts.lab = Some(LabFacts {
         mode: HOST.into(),
@@ -137,15 +149,19 @@ mod tests {
     use std::{cell::Cell, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
     use super::*;
-    use crate::lab::matrix::results::tests::write_run;
+    use crate::{lab::matrix::results::tests::write_run, run::Run};
 
-    /// A tardy that does `script`; its directory is `$1`.
+    const SCRIPT: &str = "for it; do case $it in --part-of=*) part=${it#*=};; esac; done
+        set -- \"$it\" \"${part%%:*}\" \"${part#*:}\"
+        put() { sed \"s/\\\"i\\\"/\\\"$2\\\"/\" \"${0%/*}/made/run.json\" >\"$1/run.json\"; }";
+
+    /// A tardy that does `script`: `$1` is the path of its directory, `$2` the number of the
+    /// descriptor that it was handed, `$3` the id of the run. `put` writes a run of that id.
     fn program(directory: &Path, script: &str) -> PathBuf {
         let path = directory.join("program");
         write_run(&directory.join("made"), "complete");
-        let last = "for it; do :; done; set -- \"$it\"";
         let draft = directory.join("draft");
-        fs::write(&draft, format!("#!/bin/sh\n{last}\n{script}\n")).unwrap();
+        fs::write(&draft, format!("#!/bin/sh\n{SCRIPT}\n{script}\n")).unwrap();
         // Written by another process: a file that this one had open for writing is busy as long as
         // a child of another test has not closed what it got of it (ETXTBSY).
         assert!(Command::new("cp").arg(&draft).arg(&path).status().unwrap().success());
@@ -160,7 +176,7 @@ mod tests {
     ) -> (Result<()>, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
         let program = program(directory.path(), script);
-        let arguments = ["timer".to_owned()];
+        let arguments = ["made-up".to_owned()];
         let cell =
             HostCell { program: &program, load: "idle", arguments: &arguments, seed: 3, limit };
         let place = RunDirectory::make(&directory.path().join("a/b/0")).unwrap();
@@ -171,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_run_of_the_machine_says_which_cell_it_is() {
-        let (measured, directory) = run("cp -r \"${0%/*}/made/.\" \"$1\"", LONG, &|| false);
+        let (measured, directory) = run("put \"/proc/self/fd/$2\" \"$3\"", LONG, &|| false);
         measured.unwrap();
         let document = Run::open(&directory.path().join("a/b/0")).unwrap().document;
         let lab = document.facts.lab.unwrap();
@@ -180,13 +196,34 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_appears_elsewhere_is_none() {
+    fn whatever_takes_the_path_of_the_run_it_is_measured_in_the_directory_that_was_made() {
         // The place is moved away, and a link is put there that leads to another run.
-        let script = "mv \"$1\" \"$1.moved\"; ln -s \"${0%/*}/made\" \"$1\"";
-        let (measured, directory) = run(script, LONG, &|| false);
+        let swap = "mv \"$1\" \"$1.moved\"; ln -s \"${0%/*}/made\" \"$1\"";
+        let (measured, directory) = run(swap, LONG, &|| false);
         measured.unwrap_err();
-        let made = Run::open(&directory.path().join("made")).unwrap().document;
-        assert!(made.facts.lab.is_none(), "its record was not touched");
+        let lab = |directory: &tempfile::TempDir, name: &str| {
+            Run::open(&directory.path().join(name)).unwrap().document.facts.lab
+        };
+        assert!(lab(&directory, "made").is_none(), "its record was not touched");
+        let script = format!("{swap}; put \"/proc/self/fd/$2\" \"$3\"");
+        let (measured, directory) = run(&script, LONG, &|| false);
+        measured.unwrap();
+        assert!(lab(&directory, "made").is_none(), "its record was not touched");
+        assert_eq!(lab(&directory, "a/b/0.moved").unwrap().load, "idle");
+    }
+
+    #[test]
+    fn a_run_that_was_put_into_the_directory_is_not_accepted() {
+        let refused = |script: &str| {
+            let (measured, _directory) = run(script, LONG, &|| false);
+            format!("{:#}", measured.unwrap_err())
+        };
+        let error = refused("put \"$1\" 20260101-000000.000-0000");
+        assert!(error.contains("it holds another run than was begun there: 20260101"), "{error}");
+        let error = refused("put \"$1\" \"$3\"; chmod 666 \"$1/run.json\"");
+        assert!(error.contains("can be written by others (mode 0666)"), "{error}");
+        let other = "put \"$1\" \"$3\"; sed -i s/made-up/else/ \"$1/run.json\"";
+        assert!(refused(other).contains("a run of else, and made-up was to be measured"));
     }
 
     #[test]
