@@ -46,6 +46,8 @@ pub mod analysis;
 pub mod run;
 // Atomic replacement of files.
 pub(crate) mod draft;
+// Limits of everything that is read from files.
+pub mod limits;
 // Foreign text for a terminal.
 pub(crate) mod plain;
 // Quantities with their units.

@@ -315,7 +315,7 @@ impl CyclictestFlags {
             out.push_str(&lines(&counted, style));
         }
         if bins.is_some() {
-            out.push_str(&histogram(&counted, style));
+            out.push_str(&histogram(&counted, style)?);
         }
         if self.breaktrace.is_some() {
             out.push_str(&self.broken_off(document, unit_ns));

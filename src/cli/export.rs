@@ -14,6 +14,7 @@ use crate::{
     exchange::export::{
         CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, TraceTimeline,
     },
+    limits::export::MOST_BUCKETS,
     run::{Run, profile::Profile, series_name::is_called},
     store::Store,
 };
@@ -88,12 +89,7 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
         }
         ExportWriter::Copied(write) => {
             let run = one(flags, store)?;
-            if flags.file().is_some() {
-                return to_file(flags, |out| write(&run, out));
-            }
-            let mut bytes = Vec::new();
-            write(&run, &mut bytes)?;
-            (bytes, Exit::Done)
+            return to_file(flags, |out| write(&run, out));
         }
         ExportWriter::Checks(write) => checked(flags, store, write)?,
         ExportWriter::Profile(write) => (profiled(flags, store, write)?, Exit::Done),
@@ -172,7 +168,19 @@ fn one(flags: &ExportFlags, store: &Store) -> Result<Run> {
 }
 
 fn one_counted(flags: &ExportFlags, store: &Store) -> Result<CountedRun> {
-    CountedRun::read(one(flags, store)?).map_err(|what| anyhow!(what))
+    let run = CountedRun::read(one(flags, store)?).map_err(|what| anyhow!(what))?;
+    check_buckets(run.recorded())?;
+    Ok(run)
+}
+
+/// Refuses more buckets than a result is made of that is written whole.
+fn check_buckets(count: usize) -> Result<()> {
+    ensure!(
+        count <= MOST_BUCKETS,
+        "more than {MOST_BUCKETS} buckets of these histograms have samples; export fewer runs at a \
+         time, or --to histogram-parquet"
+    );
+    Ok(())
 }
 
 /// One of many, which is read when its turn comes.
@@ -209,7 +217,12 @@ fn check_no_gates(flags: &ExportFlags) -> Result<()> {
 /// All runs with their counts.
 fn counted(flags: &ExportFlags, store: &Store) -> Result<Vec<CountedRun>> {
     check_no_gates(flags)?;
-    let one = |name: &String| CountedRun::read(store.find(name)?).map_err(|what| anyhow!(what));
+    let mut buckets = 0;
+    let one = |name: &String| {
+        let run = CountedRun::read(store.find(name)?).map_err(|what| anyhow!(what))?;
+        buckets += run.recorded();
+        check_buckets(buckets).map(|()| run)
+    };
     flags.runs.iter().map(one).collect()
 }
 

@@ -13,6 +13,7 @@ use clap::{
 };
 
 use super::{Exit, flags::FormatFlags, output, runs::new_id};
+use crate::limits::import::MOST_FILES;
 use crate::{
     exchange::import::{
         self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedRun, LatencyUnit, MOST_INFO,
@@ -31,9 +32,6 @@ const POINTS_FILE: &str = "datapoints.csv";
 
 /// And what is to be known of them, beside it: both are one run.
 const INFO_FILE: &str = "info.yml";
-
-/// Files of a directory that is imported whole.
-const MOST_FILES: usize = 100_000;
 
 /// Make runs of the files of other programs: cyclictest and others
 ///

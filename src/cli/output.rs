@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::{
     exchange::export::Output,
+    limits::export::LARGEST,
     plain::{self, plain_lines},
     report::terminal::fold,
 };
@@ -49,9 +50,9 @@ pub(super) fn put_json(value: &impl Serialize) -> Result<()> {
 /// As [`put`]; or it cannot be made.
 pub(super) fn stream(make: impl FnOnce(&mut dyn Output) -> std::io::Result<()>) -> Result<()> {
     if std::io::stdout().is_terminal() {
-        let mut bytes = Vec::new();
-        make(&mut bytes).context("cannot make the result")?;
-        return put_columns(&String::from_utf8_lossy(&bytes));
+        let mut shown = Bounded(Vec::new());
+        make(&mut shown).context("cannot make the result")?;
+        return put_columns(&String::from_utf8_lossy(&shown.0));
     }
     let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     match make(&mut out).and_then(|()| out.flush()) {
@@ -61,6 +62,25 @@ pub(super) fn stream(make: impl FnOnce(&mut dyn Output) -> std::io::Result<()>) 
             Ok(())
         }
         written => written.context("cannot write the result"),
+    }
+}
+
+/// What a terminal is shown: nobody reads as much there.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > LARGEST {
+            let limit = LARGEST >> 20;
+            let what = format!("it is larger than {limit} MiB; write it into a file (-o FILE)");
+            return Err(std::io::Error::other(what));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

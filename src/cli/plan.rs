@@ -21,6 +21,7 @@ use super::{
     runs::new_id,
     setup::{recover_first, recover_last},
 };
+use crate::limits::plan::MOST_CELLS;
 use crate::{
     campaign::{PlanProgress, PlanRequest, PlanSource, PlanView, cell_run, run_plan},
     plain::plain_path,
@@ -33,9 +34,6 @@ use crate::{
 };
 use progress::PlanStatusView;
 use record::{commands_of, record};
-
-/// More cells are refused: the record is written anew after each.
-const MOST_CELLS: usize = 10_000;
 
 /// Measure a plan on this machine: probes, loads and setups, interleaved
 ///

@@ -8,6 +8,8 @@
 //! - `syntax`: the tables and keys of the file; `reading`: values, and what is refused by its line
 //! - `axes`, `rows`: from axes to rows; [`order`]: in which order cells are measured
 
+pub use crate::limits::plan::LARGEST_PLAN;
+
 mod axes;
 pub mod order;
 mod reading;
@@ -22,9 +24,6 @@ use anyhow::{Context as _, Result, ensure};
 
 use order::CellOrder;
 use reading::Reading;
-
-/// A plan is a page of text; what is larger is something else.
-pub const LARGEST_PLAN: u64 = 1 << 20;
 
 /// A matrix, each place of it to be measured several times.
 #[derive(Debug, Clone, PartialEq, Eq)]

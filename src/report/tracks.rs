@@ -4,13 +4,11 @@
 use std::collections::HashMap;
 
 use super::page::{CpuBusy, InterruptRow, LoadTrack, MachineTrack};
+use crate::limits::tracks::MOST_CELLS;
 use crate::run::{
     LoadRecord,
     tracks::{InterruptCount, LoadRow, MachineRow},
 };
-
-/// CPUs times intervals that are drawn, 32 MiB; a day on 256 CPUs has a tenth of it.
-const MOST_CELLS: usize = 4 << 20;
 
 /// The machine over time.
 ///

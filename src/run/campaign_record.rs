@@ -12,10 +12,8 @@ use super::{
     directory::RunDirectory,
     files::{self, LONGEST_DAMAGE},
 };
+use crate::limits::campaign::{JSON, LARGEST};
 use crate::plain::cut;
-
-/// The record of a plan of 10,000 cells has a third of it.
-const LARGEST: u64 = 32 << 20;
 
 /// Why the record of a plan or of a comparison cannot be read.
 #[derive(Debug, Error)]
@@ -95,6 +93,9 @@ pub(super) fn read_own<T: CampaignRecord>(
 }
 
 fn parse<T: CampaignRecord>(text: &[u8], path: PathBuf) -> Result<T, CampaignRecordError> {
+    if let Err(what) = JSON.check(text) {
+        return Err(CampaignRecordError::Damaged { path, what });
+    }
     let record: T = match serde_json::from_slice(text) {
         Ok(record) => record,
         Err(error) => {

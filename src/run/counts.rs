@@ -113,6 +113,13 @@ impl SeriesCounts {
         }
     }
 
+    /// The number of buckets that have samples, in all series.
+    #[must_use]
+    pub fn recorded(&self) -> usize {
+        let blocks = self.series.iter().flatten().filter_map(Option::as_deref);
+        blocks.flatten().filter(|count| **count > 0).count()
+    }
+
     /// Why not everything was counted, as the end of "series.hlog: ..."; nothing where all was.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {

@@ -13,6 +13,8 @@ use std::{
 
 use rustix::fs::OFlags;
 
+use crate::limits::ONLY_FROM_ELSEWHERE;
+
 /// Characters of what is said to be wrong with a file: a parser may quote all of it.
 pub(super) const LONGEST_DAMAGE: usize = 300;
 
@@ -51,7 +53,8 @@ pub fn read_whole(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(unusable(format!("it is larger than {} MiB", most >> 20)));
+        let limit = most >> 20;
+        return Err(unusable(format!("it is larger than {limit} MiB; {ONLY_FROM_ELSEWHERE}")));
     }
     Ok(bytes)
 }
@@ -129,6 +132,7 @@ mod tests {
         let sparse = File::create(&file).unwrap();
         sparse.set_len(2 << 20).unwrap();
         assert_eq!(read(&file, 2 << 20).unwrap().len(), 2 << 20);
-        assert_eq!(refusal(&file), "it is larger than 1 MiB");
+        let what = refusal(&file);
+        assert!(what.starts_with("it is larger than 1 MiB; tardy writes no such file"), "{what}");
     }
 }

@@ -17,6 +17,7 @@ use std::{
     io::{BufRead, Read},
 };
 
+use crate::limits::log::LONGEST_LINE;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hdrhistogram::{
     Histogram,
@@ -42,9 +43,6 @@ pub fn empty() -> Histogram<u64> {
 
 /// What stands before the name of a probe of tardy in a comment of an exported log.
 pub const SAMPLES_OF: &str = "Samples of tardy: ";
-
-/// A complete line is never longer than this; a longer one is damage, not data.
-const LONGEST_LINE: u64 = 2 << 20;
 
 /// What stands at the head of a log that began at `start_s` (seconds since the epoch).
 #[must_use]

@@ -12,6 +12,7 @@ use super::{
     directory::RunDirectory,
     files::{self, LONGEST_DAMAGE},
 };
+use crate::limits::matrix::{JSON, LARGEST};
 use crate::plain::cut;
 
 /// The file's name.
@@ -19,9 +20,6 @@ pub const LAB: &str = "lab.json";
 
 /// The version of `lab.json` that this tardy writes.
 pub const LAB_VERSION: u32 = 1;
-
-/// A record of a matrix is a page of text; larger ones are refused.
-const LARGEST: u64 = 16 << 20;
 
 /// What a directory of the lab holds besides its runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +89,7 @@ impl LabRecord {
             }
             Err(error) => return Err(error),
         };
+        JSON.check(&text).map_err(damaged)?;
         let record: Self = serde_json::from_slice(&text)
             .map_err(|error| damaged(cut(&error.to_string(), LONGEST_DAMAGE)))?;
         if record.lab_version > LAB_VERSION {

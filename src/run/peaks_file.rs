@@ -17,21 +17,12 @@ use super::{
     series_name::is_response,
     writer::names,
 };
+use crate::limits::peaks::{
+    BLAME_JSON, LARGEST_BLAME, LARGEST_HELD, LINE_JSON, LONGEST_LINE, MOST_BUCKETS, MOST_LINES,
+    MOST_MOVES,
+};
 use crate::plain::cut;
 
-/// The longest accepted line, bytes.
-const LONGEST_LINE: u64 = 4 << 20;
-/// More lines than any run leaves.
-const MOST_LINES: u64 = 1_000_000;
-/// The largest total of lines of complete peaks, bytes; beyond it, the smallest peaks go.
-const LARGEST_HELD: u64 = 256 << 20;
-/// The largest accepted `blame.json`, bytes.
-const LARGEST_BLAME: u64 = 64 << 20;
-/// Sixteen of each octave are fewer. Each asks for the part of all latencies that it has.
-const MOST_BUCKETS: usize = 2_048;
-/// More moves of stolen time than any run leaves; each interval of the log asks for those of its
-/// time.
-const MOST_MOVES: usize = 65_536;
 /// The number of damaged lines that are listed one by one.
 const MOST_LISTED: usize = 20;
 
@@ -135,6 +126,7 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(damaged(format!("cannot be read: {error}"))),
     };
+    BLAME_JSON.check(&text).map_err(|what| damaged(format!("is damaged: {what}")))?;
     let blame: Blame = serde_json::from_slice(&text)
         .map_err(|error| damaged(format!("is damaged: {}", plain(&error))))?;
     let buckets = || [&blame.buckets, &blame.responses, &blame.without_host].into_iter();
@@ -242,6 +234,9 @@ impl Reading {
     }
 
     fn line(&mut self, number: u64, line: &[u8]) {
+        if let Err(what) = LINE_JSON.check(line) {
+            return self.damage(Some(number), format!("is damaged: {what}"));
+        }
         match serde_json::from_slice::<Peak>(line) {
             Ok(peak) => self.take(number, line.len() as u64, (self.change)(peak)),
             Err(error) => self.damage(Some(number), format!("is damaged: {}", plain(&error))),

@@ -16,28 +16,14 @@ use super::{
     peaks_file::Damage,
     writer::names,
 };
+use crate::limits::profile::LARGEST;
+pub use crate::limits::profile::{
+    DEEPEST, LONGEST_NAME, MOST_FRAMES, MOST_NAMES, MOST_NODES, MOST_ROWS, MOST_TASKS,
+};
 use crate::plain::cut;
 
 /// The version of `profile.json`.
 pub const PROFILE_VERSION: u32 = 1;
-
-/// The largest accepted file, bytes.
-const LARGEST: u64 = 64 << 20;
-
-/// Names of functions, or of where they come from.
-pub const MOST_NAMES: usize = 100_000;
-/// Functions.
-pub const MOST_FRAMES: usize = 200_000;
-/// Places in the tree of stacks.
-pub const MOST_NODES: usize = 1_000_000;
-/// Tasks.
-pub const MOST_TASKS: usize = 10_000;
-/// Rows.
-pub const MOST_ROWS: usize = 200_000;
-/// Functions of one stack; a program takes at most 64 of the kernel and 127 of the user.
-pub const DEEPEST: u32 = 256;
-/// Characters of a name.
-pub const LONGEST_NAME: usize = 400;
 
 /// What a CPU was doing when it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

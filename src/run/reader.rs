@@ -30,13 +30,11 @@ use super::{
     tracks::from_csv,
     writer::names,
 };
+use crate::limits::record::MOST_FOUND;
 use crate::plain::{cut, plain_path};
 
 /// Peaks that are read of a run that does not say how many it was to keep.
 const DEFAULT_PEAKS: usize = 100;
-
-/// Series that are added to the record of a run whose maker died before it named them.
-const MOST_FOUND: usize = 4_096;
 
 /// Files of samples whose damage is listed one by one.
 const MOST_DAMAGED: usize = 5;

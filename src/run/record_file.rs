@@ -16,19 +16,11 @@ use super::{
     messages::MessageRecord,
     writer::names,
 };
+use crate::limits::{
+    ONLY_FROM_ELSEWHERE,
+    record::{JSON, LARGEST_RECORD, MOST_ROWS},
+};
 use crate::plain::cut;
-
-/// A larger record is refused; that of 2,000 CPUs with all their stages has half of it.
-const LARGEST_RECORD: u64 = 32 << 20;
-
-/// Objects, lists and elements of JSON that a record may have. Once read, an object or a list takes
-/// a hundred times its bytes, so that the size of the file alone bounds too little.
-const MOST_OBJECTS: usize = 1 << 18;
-const MOST_ELEMENTS: usize = 1 << 21;
-
-/// The number of series that are read: those of 2,000 CPUs with all their stages. No more ends and
-/// flows of messages: each is a row of a table, which is as wide as the widest.
-const MOST_ROWS: usize = 1 << 14;
 
 /// Why a run could not be opened.
 #[derive(Debug, Error)]
@@ -141,10 +133,12 @@ pub(super) fn read_record<T: Record>(path: &Path) -> Result<RecordFile<T>, OpenE
     let author = Author::of(&file).map_err(unread)?;
     let text = files::read_whole(&file, LARGEST_RECORD).map_err(unread)?;
     let refused = |what| OpenError::Refused { path: record.clone(), what };
-    refuse_intricate(&text).map_err(refused)?;
+    JSON.check(&text).map_err(refused)?;
     let read = parse::<T>(&text, &record)?;
     if let Some((count, what)) = read.rows().into_iter().find(|(count, _)| *count > MOST_ROWS) {
-        return Err(refused(format!("it has {count} {what}, and at most {MOST_ROWS} are read")));
+        return Err(refused(format!(
+            "it has {count} {what}, and at most {MOST_ROWS} are read; {ONLY_FROM_ELSEWHERE}"
+        )));
     }
     Ok(RecordFile { record: read, is_alive: lock::is_held(&file).unwrap_or(false), author })
 }
@@ -166,22 +160,6 @@ fn parse<T: Record>(text: &[u8], record: &Path) -> Result<T, OpenError> {
     }
     let read = if found < SCHEMA_VERSION { T::from_older(text) } else { read };
     read.map_err(damaged)
-}
-
-/// Refuses JSON of more objects, lists and elements than a record has. Braces, brackets and commas
-/// in strings count too: a record has few.
-fn refuse_intricate(text: &[u8]) -> Result<(), String> {
-    let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
-    for (wanted, most, what) in [
-        (b'{', MOST_OBJECTS, "objects"),
-        (b'[', MOST_OBJECTS, "lists"),
-        (b',', MOST_ELEMENTS, "elements"),
-    ] {
-        if count(wanted) > most {
-            return Err(format!("it holds more than {most} {what} of JSON"));
-        }
-    }
-    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -209,18 +187,21 @@ mod tests {
 
     #[test]
     fn a_record_that_would_fill_the_memory_is_refused_with_the_limit_it_passes() {
-        let objects = "{\"\":0},".repeat(MOST_OBJECTS + 1);
+        let objects = "{\"\":0},".repeat(JSON.objects + 1);
         let what = refusal(&format!("\"loads\": [{objects}0]"));
-        assert!(what.ends_with("it holds more than 262144 objects of JSON"), "{what}");
+        assert!(what.contains("its \"loads\" holds more than 262144 objects of JSON; "), "{what}");
         // As deep as the parser goes, so that there are few commas.
         let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
-        let lists = vec![deep; MOST_OBJECTS / 100 + 1].join(",");
+        let lists = vec![deep; JSON.lists / 100 + 1].join(",");
         let what = refusal(&format!("\"loads\": [{lists}]"));
-        assert!(what.ends_with("it holds more than 262144 lists of JSON"), "{what}");
-        let what = refusal(&format!("\"argv\": [{}0]", "0,".repeat(MOST_ELEMENTS + 1)));
-        assert!(what.ends_with("it holds more than 2097152 elements of JSON"), "{what}");
+        assert!(what.contains("its \"loads\" holds more than 262144 lists of JSON; "), "{what}");
+        let what = refusal(&format!("\"argv\": [{}0]", "0,".repeat(JSON.elements + 1)));
+        assert!(what.contains("its \"argv\" holds more than 2097152 elements"), "{what}");
+        let what = refusal(&format!("\"name\": \"{}\"", "x".repeat(JSON.string + 1)));
+        assert!(what.contains("its \"name\" holds more than 262144 bytes in a string"), "{what}");
         let what = refusal(&format!("\"name\": \"{}\"", "x".repeat(LARGEST_RECORD as usize)));
-        assert!(what.ends_with("it is larger than 32 MiB"), "{what}");
+        assert!(what.contains("it is larger than 32 MiB; "), "{what}");
+        assert!(what.ends_with(ONLY_FROM_ELSEWHERE), "{what}");
     }
 
     #[test]
@@ -239,7 +220,7 @@ mod tests {
         let messages = record.messages.as_mut().unwrap();
         messages.ends.push(messages.ends[0].clone());
         let what = said(&record).unwrap_err();
-        assert!(what.ends_with("it has 16385 ends, and at most 16384 are read"), "{what}");
+        assert!(what.contains("it has 16385 ends, and at most 16384 are read; "), "{what}");
         let messages = record.messages.as_mut().unwrap();
         messages.ends.clear();
         messages.flows = vec![messages.flows[0].clone(); MOST_ROWS + 1];

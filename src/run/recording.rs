@@ -17,15 +17,8 @@ use super::{
     peaks::Moment,
     writer::names,
 };
-
-/// More entries than this are not kept: the oldest go.
-pub const MOST_MOMENTS: usize = 1_000_000;
-
-/// The longest accepted line, bytes.
-const LONGEST_LINE: u64 = 1 << 20;
-
-/// Lines in all are no more bytes than this.
-const LARGEST: u64 = 1 << 30;
+pub use crate::limits::recording::MOST_MOMENTS;
+use crate::limits::recording::{LARGEST, LONGEST_LINE};
 
 /// Which time of a CPU is in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@
 use std::{
     collections::HashMap,
     fs,
-    io::Write as _,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -24,6 +24,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     listed_run::ListedRun,
     stamp::{KeptDetails, Stamp},
+};
+use crate::limits::{
+    JsonCounts,
+    index::{JSON, LARGEST, LONGEST_LINE},
 };
 use crate::{
     draft,
@@ -38,9 +42,6 @@ const VERSION: u32 = 4;
 
 /// Fewer runs are read in no time, and no file appears beside them.
 const FEWEST_RUNS: usize = 100;
-
-/// A larger index is made anew: that of 25,000 traced runs of 64 CPUs has as much.
-const LARGEST: u64 = 512 << 20;
 
 /// The age beyond which a draft of the file is abandoned: writing never takes so long.
 const ABANDONED: Duration = Duration::from_secs(3_600);
@@ -176,7 +177,8 @@ fn write(text: &mut Vec<u8>, runs: &[ListedRun]) -> serde_json::Result<()> {
 }
 
 /// What the file says, where it is the user's own or that of the owner of the store, and of this
-/// version. Lines that are damaged are left out.
+/// version. Lines that are damaged are left out. Nothing is believed of a file with a line that
+/// exceeds a limit.
 fn lines(root: &Path) -> Option<HashMap<String, Line>> {
     let file = files::open(&root.join(INDEX)).ok()?;
     let owner = file.metadata().ok()?.uid();
@@ -184,11 +186,24 @@ fn lines(root: &Path) -> Option<HashMap<String, Line>> {
     if !may_be.contains(&owner) {
         return None;
     }
-    let text = files::read_whole(&file, LARGEST).ok()?;
-    let mut lines = text.split(|byte| *byte == b'\n');
-    if serde_json::from_slice::<IndexHead>(lines.next()?).ok()? != IndexHead::own() {
+    let mut file = BufReader::new(file.take(LARGEST + 1));
+    let (mut text, mut bytes) = (Vec::new(), 0);
+    let mut next = |text: &mut Vec<u8>| {
+        text.clear();
+        bytes += (&mut file).take(LONGEST_LINE).read_until(b'\n', text).ok()? as u64;
+        let is_line = text.last() == Some(&b'\n') || (text.len() as u64) < LONGEST_LINE;
+        (is_line && bytes <= LARGEST).then_some(!text.is_empty())
+    };
+    next(&mut text)?;
+    if serde_json::from_slice::<IndexHead>(&text).ok()? != IndexHead::own() {
         return None;
     }
-    let lines = lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok());
-    Some(lines.map(|line| (line.at.clone(), line)).collect())
+    let (mut lines, mut counts) = (HashMap::new(), JsonCounts::default());
+    while next(&mut text)? {
+        // A line that asks for too much is not of tardy, and neither is what follows it.
+        JSON.check_further(&text, &mut counts).ok()?;
+        let Ok(line) = serde_json::from_slice::<Line>(&text) else { continue };
+        lines.insert(line.at.clone(), line);
+    }
+    Some(lines)
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use serde_json::json;
 
+use crate::limits::matrix::{DEEPEST, MOST_CONFIG_BYTES, MOST_RECORD_BYTES, MOST_RUNS};
 use crate::{
     analysis::{
         kernel_config::{KernelConfig, differences},
@@ -27,20 +28,6 @@ use crate::{
     run::{Document, Run, RunDirectory, files, lab::LabRecord, names},
     store::Store,
 };
-
-/// How deep directories are searched for runs.
-const DEEPEST: usize = 6;
-
-/// A limit above the size of any real matrix.
-const MOST_RUNS: usize = 20_000;
-
-/// Bytes of the records of all runs together, which are all kept while they are compared, at about
-/// nine times that. One of the lab has some 10 kB. The same file can be there under many names.
-const MOST_RECORD_BYTES: u64 = 128 << 20;
-
-/// Bytes of kernels' configurations that are read; one has 300 kB, and takes ten times that once it
-/// is read. What is beyond is left out.
-const MOST_CONFIG_BYTES: u64 = 32 << 20;
 
 /// Compare kernels load by load, over all phase offsets.
 ///

@@ -6,6 +6,7 @@ use std::{path::Path, str::FromStr};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 
+use crate::limits::matrix::{JSON, LARGEST_BASELINE as LARGEST};
 use crate::{
     analysis::{
         baseline::{Baseline, BaselineFinding, BaselineLoad, BaselineResult, phases_of_gate},
@@ -22,9 +23,6 @@ use crate::{
     },
     run::{Document, Run, Validity, files},
 };
-
-/// No baseline comes near it.
-const LARGEST: u64 = 16 << 20;
 
 /// Limits for the kernels of a matrix.
 #[derive(Debug, Clone, Default, Args)]
@@ -112,6 +110,7 @@ impl LabGateFlags {
 fn open(name: &str) -> Result<Baseline> {
     let path = Path::new(name);
     let text = files::read(path, LARGEST).with_context(|| format!("--gate {name}: cannot read"))?;
+    JSON.check(&text).map_err(|what| anyhow!("--gate {name}: {what}"))?;
     let parsed = serde_json::from_slice(&text);
     parsed.with_context(|| format!("--gate {name}: no baseline; --baseline FILE writes one"))
 }

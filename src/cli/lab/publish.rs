@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde_json::json;
 
@@ -10,6 +10,7 @@ use super::{
     compare,
     repeater::{Repeater, refuse_others},
 };
+use crate::limits::matrix::{JSON, LARGEST_PUBLISHED as LARGEST};
 use crate::{
     cli::{Exit, output, report as page},
     lab::cell::published::{PublishedCell, PublishedRuns},
@@ -19,9 +20,6 @@ use crate::{
     store::Store,
     units::many,
 };
-
-/// No file of these comes near it.
-const LARGEST: u64 = 64 << 20;
 
 /// Write the figures of runs of the lab to a file that others can verify.
 ///
@@ -56,6 +54,7 @@ pub(super) fn read(file: &Path) -> Result<PublishedRuns> {
     let place = plain_path(file);
     refuse_others(author, &named(), |distrust| distrust.remedy(&place))?;
     let text = files::read_whole(&open, LARGEST).with_context(unreadable)?;
+    JSON.check(&text).map_err(|what| anyhow!("{}: {what}", named()))?;
     let parsed: PublishedRuns = serde_json::from_slice(&text)
         .with_context(|| format!("{}: `tardy lab publish` writes such files", named()))?;
     parsed.check().with_context(named)?;

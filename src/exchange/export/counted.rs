@@ -42,6 +42,11 @@ impl CountedRun {
         Ok(Self { document: run.document, counts })
     }
 
+    /// The number of buckets that have samples, in all series.
+    pub(crate) fn recorded(&self) -> usize {
+        self.counts.recorded()
+    }
+
     /// The series of whole latencies, with their numbers.
     pub(super) fn wakeups(&self) -> impl Iterator<Item = (usize, &SeriesSummary)> {
         let series = self.document.series.iter().enumerate();

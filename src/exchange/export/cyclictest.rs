@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::counted::CountedRun;
-use crate::{report::words, run::SeriesSummary};
+use crate::{limits::export::MOST_CELLS, report::words, run::SeriesSummary};
 
 /// Latencies of more than this number of us are counted as overflows.
 const MOST_BINS: u64 = 100_000;
@@ -91,16 +91,26 @@ pub(crate) fn lines(run: &CountedRun, style: CyclictestStyle) -> String {
 
 /// The histogram, as `-q -h` prints it. At which cycles it overflowed no run has.
 pub(super) fn write_histogram(run: &CountedRun) -> io::Result<Vec<u8>> {
-    Ok(histogram(run, CyclictestStyle::PLAIN).into_bytes())
+    Ok(histogram(run, CyclictestStyle::PLAIN)?.into_bytes())
 }
 
 /// The histogram.
-pub(crate) fn histogram(run: &CountedRun, style: CyclictestStyle) -> String {
+///
+/// # Errors
+/// It has more cells than are written.
+pub(crate) fn histogram(run: &CountedRun, style: CyclictestStyle) -> io::Result<String> {
     let threads = threads(run, style);
     // The sum of one is left out there.
     let has_sums = style.has_sums && threads.len() > 1;
     let last = threads.iter().filter_map(|own| own.bins.keys().next_back()).max();
     let bins = style.bins.unwrap_or_else(|| last.map_or(1, |last| last + 1));
+    if bins.saturating_mul(threads.len() as u64) > MOST_CELLS {
+        return Err(io::Error::other(format!(
+            "the histogram of {} threads has {bins} rows, and at most {MOST_CELLS} cells are \
+             written; export it --to histogram-csv, which leaves empty buckets out",
+            threads.len()
+        )));
+    }
     let sum = |values: &[u64]| values.iter().copied().fold(0, u64::saturating_add);
     let mut out = String::from("# Histogram\n");
     for bin in 0..bins {
@@ -130,7 +140,7 @@ pub(crate) fn histogram(run: &CountedRun, style: CyclictestStyle) -> String {
     total("Histogram Overflows", 5, overflows, Some(all));
     out.push_str("# Histogram Overflow at cycle number:\n");
     (0..threads.len()).for_each(|thread| out.push_str(&format!("# Thread {thread}:\n")));
-    out + "\n"
+    Ok(out + "\n")
 }
 
 /// What `--json` writes; two keys end in a colon there.
@@ -296,7 +306,7 @@ mod tests {
         let max = run.wakeups().next().and_then(|(_, series)| series.max);
         assert_eq!(Some(found[0].3), max, "its columns say that it is ns");
         let style = CyclictestStyle { unit_ns: 1_000, bins: Some(5), has_sums: true };
-        let text = histogram(&run, style);
+        let text = histogram(&run, style).unwrap();
         let rows = text.lines().filter(|line| line.starts_with("00000"));
         assert_eq!(rows.count(), 5, "{text}");
         let columns = |name: &str| {

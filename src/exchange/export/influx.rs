@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::counted::CountedRun;
+use super::{check_size, counted::CountedRun};
 
 /// A line for each series of whole latencies.
 pub(super) fn write(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
@@ -35,6 +35,7 @@ pub(super) fn write(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
             );
             let (tags, fields) = (tags.collect::<String>(), fields.join(","));
             out.push_str(&format!("tardy_latency{tags} {fields}{time}\n"));
+            check_size(out.len())?;
         }
     }
     Ok(out.into_bytes())

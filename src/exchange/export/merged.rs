@@ -6,7 +6,7 @@ use std::{
     io,
 };
 
-use super::{CountedRuns, counted::CountedRun, rows::HistogramRow};
+use super::{CountedRuns, check_size, counted::CountedRun, rows::HistogramRow};
 use crate::run::tracks::no_formula;
 
 /// Percentiles in thousandths of a percent, so that their ranks are exact.
@@ -99,6 +99,7 @@ fn record(
         let sizes = (own.hosts.len(), own.runs.len());
         let (scope, key) = (scope.map(no_formula), key.each_ref().map(|text| no_formula(text)));
         csv.serialize((&scope, &key, sizes, sums, own.counted(), ranks, min, max))?;
+        check_size(csv.get_ref().len())?;
     }
     Ok(())
 }

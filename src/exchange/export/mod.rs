@@ -24,7 +24,21 @@ use std::io;
 pub(crate) use self::{
     checks::CheckedRun, counted::CountedRun, parquet::Output, timeline::TraceTimeline,
 };
-use crate::run::{Run, profile::Profile};
+use crate::{
+    limits::export::LARGEST,
+    run::{Run, profile::Profile},
+};
+
+/// Refuses a result of so many bytes.
+fn check_size(bytes: usize) -> io::Result<()> {
+    if bytes <= LARGEST {
+        return Ok(());
+    }
+    let limit = LARGEST >> 20;
+    Err(io::Error::other(format!(
+        "the result is larger than {limit} MiB; export fewer runs, or --to histogram-parquet"
+    )))
+}
 
 /// How a timeline is written.
 pub(crate) type TimelineWriter = fn(&TraceTimeline) -> io::Result<Vec<u8>>;

@@ -10,7 +10,10 @@ use std::{
     io,
 };
 
-use super::counted::{CountedBucket, CountedRun};
+use super::{
+    check_size,
+    counted::{CountedBucket, CountedRun},
+};
 use crate::run::{JudgedCycles, SeriesSummary, Validity};
 
 /// Upper bounds of buckets, ns: 1, 2 and 5 of each decade from 1 us to 10 s.
@@ -29,15 +32,15 @@ enum Dialect {
 
 /// For Prometheus.
 pub(super) fn write(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
-    Ok(families(runs, Dialect::Prometheus).into_bytes())
+    Ok(families(runs, Dialect::Prometheus)?.into_bytes())
 }
 
 /// OpenMetrics.
 pub(super) fn write_open(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
-    Ok((families(runs, Dialect::OpenMetrics) + "# EOF\n").into_bytes())
+    Ok((families(runs, Dialect::OpenMetrics)? + "# EOF\n").into_bytes())
 }
 
-fn families(runs: &[CountedRun], dialect: Dialect) -> String {
+fn families(runs: &[CountedRun], dialect: Dialect) -> io::Result<String> {
     let mut out = String::new();
     let head = |out: &mut String, name: &str, kind: &str, help: &str| {
         let _ = writeln!(out, "# TYPE {name} {kind}");
@@ -46,12 +49,13 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
         }
         let _ = writeln!(out, "# HELP {name} {help}");
     };
-    let runs = labelled(runs);
+    let runs = labelled(runs)?;
     head(&mut out, "tardy_latency_seconds", "histogram", "Latencies of the run.");
     for LabelledRun { run, series, .. } in &runs {
         for ((number, summary), labels) in run.with_responses().zip(series) {
             if summary.is_distributed() {
                 histogram(&mut out, run, (number, summary), labels);
+                check_size(out.len())?;
             }
         }
     }
@@ -61,6 +65,7 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
             for ((_, summary), labels) in run.with_responses().zip(series) {
                 if let Some(value) = value(summary) {
                     let _ = writeln!(out, "{name}{{{labels}}} {value}");
+                    check_size(out.len())?;
                 }
             }
         }
@@ -87,7 +92,7 @@ fn families(runs: &[CountedRun], dialect: Dialect) -> String {
             let _ = writeln!(out, "{name}{{{labels}}} {}", value(run));
         }
     }
-    out
+    Ok(out)
 }
 
 type SeriesGauge = (&'static str, &'static str, fn(&SeriesSummary) -> Option<f64>);
@@ -169,11 +174,12 @@ struct LabelledRun<'a> {
 
 /// No two runs have the same labels, nor two series of a run: the format has each once. Where runs
 /// have one name their ids tell them apart; where these are one too, and of series, a number.
-fn labelled(runs: &[CountedRun]) -> Vec<LabelledRun<'_>> {
+fn labelled(runs: &[CountedRun]) -> io::Result<Vec<LabelledRun<'_>>> {
     let (mut names, mut known) = (HashMap::new(), HashSet::new());
     for run in runs {
         *names.entry(run.document.name.as_str()).or_insert(0_u32) += 1;
     }
+    let mut bytes = 0_usize;
     let labelled = runs.iter().map(|run| {
         let mut labels = run_labels(run);
         if names.get(run.document.name.as_str()).is_some_and(|count| *count > 1) {
@@ -182,10 +188,13 @@ fn labelled(runs: &[CountedRun]) -> Vec<LabelledRun<'_>> {
         let labels = single(labels, &mut known);
         let mut names = HashSet::new();
         let of_series = |(_, series): (usize, &SeriesSummary)| {
-            single(format!("{labels},series=\"{}\"", escaped(&series.name)), &mut names)
+            let own = single(format!("{labels},series=\"{}\"", escaped(&series.name)), &mut names);
+            // They are kept twice, and are in the result several times.
+            bytes = bytes.saturating_add(own.len());
+            check_size(bytes).map(|()| own)
         };
-        let series = run.with_responses().map(of_series).collect();
-        LabelledRun { run, labels, series }
+        let series = run.with_responses().map(of_series).collect::<io::Result<_>>()?;
+        Ok(LabelledRun { run, labels, series })
     });
     labelled.collect()
 }
@@ -279,6 +288,32 @@ mod tests {
             }
         }
         assert!(text(write_open(&runs)).ends_with("\n# EOF\n"));
+    }
+
+    /// What identifies a sample: no two may have it in one text.
+    fn identities(written: &str) -> Vec<&str> {
+        let samples = written.lines().filter(|line| !line.starts_with('#'));
+        samples.map(|line| line.rsplit_once(' ').unwrap().0).collect()
+    }
+
+    #[test]
+    fn runs_of_one_name_and_series_of_one_name_have_labels_of_their_own() {
+        let mut other = measured();
+        other.document.id = "20260101-000000.000-0000".into();
+        let mut twin = measured();
+        let series = &mut twin.document.series;
+        let name = series[0].name.clone();
+        series.iter_mut().for_each(|own| own.name.clone_from(&name));
+        let runs = [measured(), measured(), other, twin];
+        let one = identities(&text(write(&runs[..1]))).len();
+        assert!(one > 30);
+        for written in [text(write(&runs)), text(write_open(&runs))] {
+            let all = identities(&written);
+            let single: HashSet<&str> = all.iter().copied().collect();
+            assert_eq!(all.len(), single.len(), "{written}");
+            assert!(all.len() >= 4 * one && all.iter().any(|labels| labels.contains("copy=")));
+            assert!(written.contains(",id=\"20260101-000000.000-0000\""), "{written}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{counted::CountedRun, parquet::Output, rows::HistogramRow};
+use super::{check_size, counted::CountedRun, parquet::Output, rows::HistogramRow};
 use crate::run::{Document, Run, SeriesSummary, tracks::no_formula};
 
 /// One a bucket that has samples, of every series. The same rows as [`super::parquet`] writes.
@@ -33,6 +33,7 @@ pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
             for (place, bucket) in run.buckets(number).into_iter().enumerate() {
                 let bucket = (bucket.low_ns, bucket.high_ns, bucket.count);
                 csv.serialize((&names, bucket, &kinds, row.totals(), merge_key, place))?;
+                check_size(csv.get_ref().len())?;
             }
         }
     }

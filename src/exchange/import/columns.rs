@@ -6,14 +6,12 @@ use super::{
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
+use crate::limits::import::MOST_NAME;
 use crate::{
     plain::cut,
     run::{ImportCaveat, series_name::name_of_task},
     units::many,
 };
-
-/// Bytes of the name of a series.
-const MOST_NAME: usize = 100;
 
 /// Which column is what, by its name in the first line, or by its number from 1 on.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,6 +22,7 @@ use super::{
     source::{ImportError, Source, without_escapes},
     stated::{Beyond, Stated},
 };
+use crate::limits::import::{MOST_CELLS, MOST_THREADS};
 use crate::run::ImportCaveat;
 
 /// Lines behind a histogram, each with a number for every thread.
@@ -30,9 +31,6 @@ const MIN: &str = "Min Latencies";
 const AVG: &str = "Avg Latencies";
 const MAX: &str = "Max Latencies";
 const OVERFLOWS: &str = "Histogram Overflows";
-
-/// Threads of one file.
-const MOST_THREADS: usize = 4_096;
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -102,9 +100,6 @@ struct Found {
     totals: BTreeMap<&'static str, (u64, Vec<u64>)>,
     last_bin: u64,
 }
-
-/// The greatest number of cells that are not 0 in a histogram: a file with more is invalid.
-const MOST_CELLS: usize = 2_000_000;
 
 /// Reads it.
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {

@@ -11,10 +11,8 @@ use super::{
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
+use crate::limits::import::MOST_THREADS;
 use crate::run::ImportCaveat;
-
-/// Threads of one file.
-const MOST_THREADS: usize = 4_096;
 
 /// Whether it begins as such a file does: soon after lines about the machine come samples.
 pub(super) fn is_it(head: &str) -> bool {

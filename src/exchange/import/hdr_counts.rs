@@ -13,13 +13,8 @@
 
 use std::io::Read;
 
+use crate::limits::import::{MOST_COUNTS, MOST_UNPACKED as MOST_BYTES};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-
-/// Counts of one histogram: no version has more, with 5 digits and 64 bits.
-const MOST_COUNTS: usize = 1 << 23;
-
-/// Bytes that one unpacks to.
-const MOST_BYTES: u64 = 8 << 20;
 
 /// One bucket: its lowest and its highest value, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::error::Category;
 
 use super::source::ImportError;
-use crate::plain::cut;
+use crate::{limits::import::JSON, plain::cut};
 
 /// A document of which `what` writes the fields; an error names line and field.
 pub(super) fn json<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T, ImportError> {
+    JSON.check(bytes).map_err(ImportError::new)?;
     serde_json::from_slice(bytes).map_err(|error| {
         let line = u64::try_from(error.line()).unwrap_or(0);
         let what = in_words(&error, bytes, what);

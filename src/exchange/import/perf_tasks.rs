@@ -4,10 +4,8 @@
 use std::collections::HashMap;
 
 use super::{sheet::Sheet, source::ImportError};
+use crate::limits::import::MOST_TASKS;
 use crate::run::{ImportCaveat, series_name::name_of_task};
-
-/// Tasks of one file that have their own series; those beyond are in that of their name alone.
-const MOST_TASKS: usize = 4_000;
 
 /// The series of a file, and the events that belong to no series.
 #[derive(Debug, Default)]

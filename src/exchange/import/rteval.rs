@@ -18,13 +18,11 @@ use super::{
     source::{ImportError, Source},
     stated::{Beyond, Stated},
 };
+use crate::limits::import::MOST_DEPTH;
 use crate::{
     plain::cut,
     run::{ImportCaveat, facts::Preemption},
 };
-
-/// Elements within each other.
-const MOST_DEPTH: usize = 100;
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {

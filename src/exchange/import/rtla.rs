@@ -23,10 +23,8 @@ use super::{
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
+use crate::limits::import::MOST_COLUMNS;
 use crate::{plain::cut, run::ImportCaveat};
-
-/// Columns of one table.
-const MOST_COLUMNS: usize = 8_192;
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {

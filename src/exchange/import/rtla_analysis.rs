@@ -26,13 +26,8 @@ use super::{
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source, without_escapes},
 };
+use crate::limits::import::{MOST_BLOCKS, MOST_LINES};
 use crate::{plain::cut, run::ImportCaveat};
-
-/// Functions of one stack, and lines of one kind of interference.
-const MOST_LINES: usize = 4_096;
-
-/// Blocks of one file.
-const MOST_BLOCKS: usize = 10_000;
 
 /// Text that is further right than the heading by this much belongs to the line above it.
 const NESTED: usize = 8;

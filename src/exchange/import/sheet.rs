@@ -10,16 +10,11 @@ use super::{
     source::ImportError,
     spools::{IntervalSpool, SampleSpool},
 };
+use crate::limits::import::{MOST_SERIES, MOST_VALUES};
 use crate::run::{
     Facts, FigureHead, ImportCaveat, IntervalOf, SeriesHead, counts::SeriesCounts, hlog,
     hlog::IntervalSpan, peaks::Peak, series_name::name_of_series,
 };
-
-/// Series of one file.
-const MOST_SERIES: usize = 8_192;
-
-/// Values of one figure.
-const MOST_VALUES: usize = 1_000_000;
 
 /// A unit of latencies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

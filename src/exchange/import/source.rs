@@ -3,16 +3,11 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+pub(super) use crate::limits::import::{LONGEST_LINE, MOST_WHOLE};
 use thiserror::Error;
-
-/// A line is never longer than this in any format that is read by lines.
-pub(super) const LONGEST_LINE: usize = 4 << 20;
 
 /// Bytes by which a format is recognised.
 const HEAD_BYTES: usize = 64 << 10;
-
-/// Bytes of a file that is read whole.
-pub(super) const MOST_WHOLE: usize = 64 << 20;
 
 /// Why a file cannot be imported.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -1,10 +1,8 @@
 //! The `info.yml` of a result of wult or ndl: of its YAML the plain lines `key: value` alone.
 
 use super::source::ImportError;
+pub(crate) use crate::limits::import::MOST_INFO;
 use crate::plain::cut;
-
-/// Bytes of such a file; it has a dozen lines.
-pub(crate) const MOST_INFO: usize = 64 << 10;
 
 /// Keys that are read. The others may be of any form.
 const KEYS: [&str; 11] = [

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use sha2::{Digest, Sha256};
 
 use super::{Cell, hex};
+use crate::limits::matrix::MOST_SAMPLES;
 use crate::{
     lab::guest::qemu::Emulation,
     run::{Caveat, Document, LabCaveat, LabFacts, Run, RunDirectory, names},
@@ -12,10 +13,6 @@ use crate::{
 
 /// Digits of a key in the id of a run.
 const ID_DIGITS: usize = 12;
-
-/// Samples that are hashed, which takes a minute: more than fit into what a guest hands out, unless
-/// nearly all are the same. A record states any number, and a small file holds very many of those.
-const MOST_SAMPLES: u64 = 1 << 30;
 
 /// Caveats of the guest about delays by a host. Counted time has no such delays.
 const VIRTUAL_MACHINE: &str = "virtual_machine";

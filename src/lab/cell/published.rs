@@ -7,13 +7,11 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::verify;
+pub use crate::limits::matrix::MOST_PUBLISHED;
 use crate::run::{Document, LabFacts, Run};
 
 /// The version of the file that this tardy writes.
 pub const PUBLISHED_VERSION: u32 = 1;
-
-/// More cells are neither written nor read.
-pub const MOST_PUBLISHED: usize = 20_000;
 
 /// Runs of the lab as one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

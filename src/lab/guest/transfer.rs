@@ -15,6 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
+use crate::limits::matrix::LONGEST_NAME;
 use crate::run::RunDirectory;
 
 /// The first bytes that a guest sends.
@@ -33,9 +34,6 @@ const HEAD: usize = 9;
 
 /// Bytes of the sum.
 const SUM: usize = 32;
-
-/// Longest path of a file in a run.
-const LONGEST_NAME: usize = 255;
 
 /// What takes the bytes.
 pub type ByteSink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;

@@ -14,6 +14,9 @@
 //! - [`list`]: the content of the cache
 //! - [`modules`]: what must be loaded into a kernel; [`mod@unpack`]: what it is packed with
 
+pub(crate) use crate::limits::kernels::LARGEST_CONFIG;
+use crate::limits::kernels::{LARGEST, LONGEST_RELEASE};
+
 mod archive;
 pub mod bzimage;
 pub mod cache;
@@ -51,15 +54,6 @@ const ELF: &str = "vmlinux";
 
 /// Or why it is not there.
 const NO_ELF: &str = "no-vmlinux";
-
-/// No kernel's file comes near it.
-const LARGEST: u64 = 1 << 30;
-
-/// No release is longer: the kernel itself has no room for it.
-const LONGEST_RELEASE: usize = 64;
-
-/// Nor a configuration.
-pub(crate) const LARGEST_CONFIG: u64 = 4 << 20;
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

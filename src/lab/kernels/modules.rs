@@ -10,13 +10,8 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::unpack;
+use crate::limits::kernels::{LARGEST_LIST, LARGEST_MODULE as LARGEST};
 use crate::{plain::cut, run::files};
-
-/// No module is larger.
-const LARGEST: u64 = 256 << 20;
-
-/// No list of modules comes near it: those of distributions have some hundred KiB.
-const LARGEST_LIST: u64 = 64 << 20;
 
 /// Characters of such a list that an error quotes.
 const LONGEST_QUOTE: usize = 200;

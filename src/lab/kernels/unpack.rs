@@ -3,10 +3,8 @@
 
 use std::io::Read;
 
+use crate::limits::kernels::LARGEST;
 use anyhow::{Context, Result, bail, ensure};
-
-/// The largest unpacked size: no kernel or module comes near it.
-const LARGEST: u64 = 1 << 30;
 
 /// How something is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

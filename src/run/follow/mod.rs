@@ -31,16 +31,11 @@ use super::{
     tracks::LoadRow,
     writer::names,
 };
+use crate::limits::follow::{LARGEST_STATE, MOST_LOADS};
 use causes::BlameLog;
 use series::SeriesLog;
 use tail::Tail;
 use worst::PeakLog;
-
-/// Bytes of `loads.csv` that one look reads.
-const MOST_LOADS: usize = 1 << 20;
-
-/// The largest accepted `live.json`, bytes.
-const LARGEST_STATE: u64 = 1 << 20;
 
 /// A run that is followed.
 #[derive(Debug)]

@@ -12,6 +12,8 @@ use super::{
     sparse::{self, Buckets},
     tail::Tail,
 };
+use crate::limits::follow::{LARGEST_LIVE, MOST_BYTES};
+use crate::limits::record::MOST_FOUND;
 use crate::run::{
     counts::SeriesCounts,
     document::Document,
@@ -21,16 +23,6 @@ use crate::run::{
     summary::SeriesHead,
     writer::names,
 };
-
-/// Bytes that one look reads of a log: a run of 64 CPUs with all their stages writes a sixth of it
-/// in a second.
-const MOST_BYTES: usize = 8 << 20;
-
-/// The largest accepted `live.hlog`, bytes.
-const LARGEST_LIVE: u64 = 64 << 20;
-
-/// Series that were found while it measured.
-const MOST_FOUND: usize = 4_096;
 
 /// Times in the log are rounded to 1 ms.
 const ROUNDED_S: f64 = 0.002;

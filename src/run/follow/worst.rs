@@ -5,17 +5,12 @@ use std::{collections::HashMap, path::Path};
 use serde::Deserialize;
 
 use super::tail::Tail;
+use crate::limits::follow::{MOST_KEPT, MOST_PEAK_BYTES as MOST_BYTES};
 use crate::run::{
     files,
     peaks::{Basis, Cause, Part, Peak},
     writer::names,
 };
-
-/// Bytes that one look reads; and one peak takes at most.
-const MOST_BYTES: usize = 4 << 20;
-
-/// Series with their causes.
-const MOST_KEPT: usize = 16_384;
 
 /// A late sample that was kept whole, in short.
 #[derive(Debug, Clone, PartialEq, Eq)]

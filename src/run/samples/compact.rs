@@ -2,6 +2,8 @@
 //! they need it. Whatever the bytes are, to read them takes no memory, and no more steps than there
 //! are bytes.
 
+use crate::limits::samples::DEEPEST;
+
 /// Kinds of values in a struct; in a list all truths have the first kind.
 pub(super) const TRUE: u8 = 1;
 pub(super) const FALSE: u8 = 2;
@@ -14,9 +16,6 @@ const BYTE: u8 = 3;
 const I16: u8 = 4;
 const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
-
-/// Values within values that are skipped: more than any footer has.
-const DEEPEST: u8 = 16;
 
 /// The bytes that are not read yet. What does not hold together gives nothing.
 #[derive(Debug, Clone, Copy)]

@@ -7,10 +7,8 @@
 use std::{fs::File, io, os::unix::fs::FileExt as _};
 
 use super::compact::{Compact, I32, I64, LIST, STRUCT};
+pub(super) use crate::limits::samples::LARGEST_FOOTER as LARGEST;
 use crate::run::files::unusable;
-
-/// Bytes of a footer: more than a row group for each series takes that a record may have.
-pub(super) const LARGEST: u64 = 8 << 20;
 
 /// The footer's length and the magic behind it.
 const TAIL: u64 = 8;
