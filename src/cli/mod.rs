@@ -56,7 +56,7 @@ use crate::{
     run::SERVER_LOST,
     run::{Document, Status, Validity},
     store::Store,
-    sys::{environment, signals},
+    sys::{abort_handler, environment, signals},
 };
 
 /// Measures how late Linux responds, explains late samples, and checks that the figures are valid.
@@ -194,6 +194,8 @@ pub fn main() -> ExitCode {
         output::complain(&error);
         return Exit::Failed.code().into();
     }
+    // If this is refused, an abort ends tardy as it ends any program.
+    let _ = abort_handler::listen();
     // Where this is refused such a write ends tardy, as it ends any program.
     let _ = signals::survive_large_files();
     let argv: Vec<String> =
@@ -209,6 +211,12 @@ pub fn main() -> ExitCode {
         && verb == far_end::SUBCOMMAND
     {
         return far_end::serve(order, JOBS).into();
+    }
+    // So is what follows an abort that left the machine changed.
+    if let [_, verb] = argv.as_slice()
+        && verb == abort_handler::AFTER_ABORT
+    {
+        return restore::after_abort().code().into();
     }
     // Alone, as `--version` is; the definition has it for help and man page.
     if let [_, flag] = argv.as_slice()

@@ -47,6 +47,23 @@ pub(super) fn restore(flags: &RestoreFlags) -> Result<Exit> {
     Ok(if undone.failed.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// Restores what this process had changed before it was replaced by this program, and prints it.
+/// The error that ended it is printed already.
+pub(super) fn after_abort() -> Exit {
+    match recover(&JournalPath::usual(), &Root::default()) {
+        Ok(Recovered::Undone(undone)) => {
+            undone.put_back.iter().for_each(|what| output::notice(&format!("put back: {what}")));
+            undone.failed.iter().for_each(|what| output::warn(&format!("not put back: {what}")));
+        }
+        Ok(Recovered::Nothing | Recovered::OtherBoot) => {}
+        Ok(Recovered::Alive(_) | Recovered::Unknown(_)) => {
+            output::warn("settings of the machine may be changed still: run `tardy restore`");
+        }
+        Err(error) => output::complain(&error.into()),
+    }
+    Exit::Failed
+}
+
 fn text(state: &str, undone: &Undone) -> String {
     match state {
         "other_boot" => "The journal was of an earlier boot, whose settings are gone: discarded.\n",

@@ -2,6 +2,7 @@
 //! Needs root and tracefs, which is mounted for the program alone if it is not.
 
 mod same_wakeups;
+mod short_of_memory;
 
 use std::{
     fs,

@@ -25,15 +25,15 @@ use thiserror::Error;
 
 pub use change::{Change, HOUSEKEEPING, SHIELD};
 use claim::{JournalLock, PATIENCE};
-pub use files::KnownFile;
 use content::read;
 pub use content::{JournalContent, parse};
+pub use files::KnownFile;
 pub use owner::Owner;
 pub use place::JournalPath;
 use place::{Place, take_lock};
 
 use super::threads::plain;
-use crate::sys::root::Root;
+use crate::sys::{abort_handler, root::Root};
 
 /// Why nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -159,6 +159,7 @@ impl Journal {
         take_lock(&journal.file).map_err(|error| write_error(&journal.path, &error))?;
         let header = line(&journal.owner);
         journal.append(&header)?;
+        abort_handler::hold_changes(true);
         Ok(journal)
     }
 
@@ -196,6 +197,7 @@ impl Journal {
             keep(&self.place, &self.owner, &kept);
             self.place.retire();
         }
+        abort_handler::hold_changes(false);
         undone
     }
 }
@@ -298,7 +300,7 @@ fn undo_of(
         return Ok(Recovered::OtherBoot);
     }
     // One of an older version holds no lock.
-    if owner.is_seen() {
+    if owner.is_seen() && !owner.is_this_process() {
         return Ok(Recovered::Alive(owner.clone()));
     }
     let (undone, kept) = undo_all(root, changes);

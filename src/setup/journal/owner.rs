@@ -44,6 +44,11 @@ impl Owner {
         tasks::start(&Root::default(), self.pid) == Some(self.start)
     }
 
+    /// Whether it is this process, before it was replaced by another program (execve(2)).
+    pub(super) fn is_this_process(&self) -> bool {
+        self.pid == own_pid() && self.pid_namespace == own_namespace() && self.is_seen()
+    }
+
     /// Whether it is of the PID namespace of this process and cannot be seen: it was killed, and
     /// the kernel has not taken all of it away yet.
     pub(super) fn is_ending(&self) -> bool {
