@@ -83,6 +83,37 @@ fn a_setting_is_there_while_it_measures_and_in_the_record_and_put_back() {
     assert_eq!([&found["was"], &found["found"]], [machine.before[0].as_str(), "1234"]);
 }
 
+/// tardy with a `/run` of its own, and so with a journal that no other tardy sees.
+fn with_own_run(machine: &Machine, arguments: &[&str]) -> Child {
+    let tardy = machine.store.shell("mount -t tmpfs nodev /run || exit 77", arguments);
+    let mut outer = Command::new("unshare");
+    outer.arg("--mount").arg(tardy.get_program()).args(tardy.get_args());
+    for (name, value) in tardy.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        outer.env(name, value);
+    }
+    outer.env_remove("TARDY_JOURNAL").current_dir(machine.store.path());
+    piped(&mut outer)
+}
+
+#[test]
+fn of_two_with_their_own_run_directories_one_changes_the_machine_at_a_time() {
+    let Some(machine) = Machine::alone() else { return };
+    let run = |name: &'static str, value: &'static str| {
+        let run = ["run", "timer", "--trace=off", "--warmup=0s", "--interval=50ms", "--quiet"];
+        let more = ["--duration=60s", "--name", name, "--set", value];
+        with_own_run(&machine, &[&run[..], &more].concat())
+    };
+    let first = run("first", "dirty_writeback=1234");
+    machine.store.wait_measuring("first");
+    let said = finish(run("second", "dirty_writeback=77"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("another tardy, which has its own /run"), "{said:?}");
+    assert_eq!(read(WRITEBACK), "1234", "the first one's, as before");
+    signal(&first, "INT");
+    finish(first);
+    machine.is_whole("after both");
+}
+
 #[test]
 fn a_setting_that_somebody_else_changes_makes_the_run_invalid() {
     let Some(machine) = Machine::alone() else { return };

@@ -10,6 +10,7 @@ mod change;
 mod claim;
 mod content;
 mod files;
+mod machine;
 mod owner;
 mod place;
 
@@ -28,6 +29,7 @@ use claim::{JournalLock, PATIENCE};
 use content::read;
 pub use content::{JournalContent, parse};
 pub use files::KnownFile;
+use machine::MachineLock;
 pub use owner::Owner;
 pub use place::JournalPath;
 use place::{Place, take_lock};
@@ -44,6 +46,12 @@ pub enum JournalError {
          it restores what it changed", .0.words(), .0.how_to_end()
     )]
     Busy(Owner),
+    /// Another tardy, with a journal that is not seen from here.
+    #[error(
+        "another tardy, which has its own /run (a container, or a private mount namespace), has \
+         changed settings of this machine. Wait for its end, or end it; it puts back what it changed"
+    )]
+    Elsewhere,
     /// The journal cannot be written, and without it nothing is changed.
     #[error(
         "old values cannot be written down in {path}: {why}; without that nothing is changed. Run \
@@ -130,6 +138,8 @@ pub struct Journal {
     owner: Owner,
     /// Locked as long as it is open: its owner lives.
     file: File,
+    /// Held as long, against those whose `/run` is another.
+    _machine: MachineLock,
     changes: Vec<Change>,
     /// Not undone yet.
     open: bool,
@@ -151,10 +161,14 @@ impl Journal {
             }
             _ => {}
         }
+        let is_machine = root.is_this_machine() && path.is_of_machine();
+        let lock = if is_machine { MachineLock::take() } else { Ok(MachineLock::none()) };
+        let machine = lock.map_err(|_| JournalError::Elsewhere)?;
         let owner = Owner::this_process(root, command).ok_or(JournalError::NoBootId)?;
         let file = place.new_journal().map_err(write)?;
         let (root, path, changes) = (root.clone(), path.clone(), Vec::new());
-        let mut journal = Self { root, path, place, owner, file, changes, open: true };
+        let mut journal =
+            Self { root, path, place, owner, file, _machine: machine, changes, open: true };
         // Nobody else can have opened it: the lock beside it is held.
         take_lock(&journal.file).map_err(|error| write_error(&journal.path, &error))?;
         let header = line(&journal.owner);

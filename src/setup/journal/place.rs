@@ -41,6 +41,11 @@ impl JournalPath {
         Self(std::env::var_os("TARDY_JOURNAL").map_or_else(|| USUAL.into(), PathBuf::from))
     }
 
+    /// Whether it is that of the machine, and not one that a test has to itself.
+    pub(super) fn is_of_machine(&self) -> bool {
+        self.0 == Path::new(USUAL)
+    }
+
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
