@@ -47,7 +47,7 @@ enum Listed<'a> {
 
 /// Prints a line per run; errors of runs that cannot be opened go to standard error.
 pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
-    let listing = store.listing();
+    let listing = store.listing()?;
     let listed = listed(&listing, flags.question.question.as_ref());
     if flags.format.is_json() {
         let lines: Vec<_> = listed.iter().map(Listed::json).collect();
@@ -201,7 +201,7 @@ mod tests {
         let id = "20261121-203055.042-1f0c";
         write(&store, id, id);
         write(&store, "20261121-203056.042-1f0c", "named");
-        let listing = store.listing();
+        let listing = store.listing().unwrap();
         let runs = listed(&listing, None);
         assert_eq!(table(&runs, None), table(&runs, Some(100)));
         let narrow = table(&runs, Some(76));

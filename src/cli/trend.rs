@@ -105,7 +105,7 @@ pub(super) fn trend(flags: &TrendFlags, store: &Store) -> Result<Exit> {
     let now = Timestamp::now();
     let question = flags.question.question.as_ref().unwrap_or(&everything);
     let mut left_out = LeftOut::default();
-    let mut listing = store.listing();
+    let mut listing = store.listing()?;
     let asked = listing.runs.iter().filter(|run| question.holds(run));
     asked.for_each(|run| left_out.count(run, flags.all, now));
     let takes = |run: &ListedRun| question.holds(run) && flags.takes(&run.entry, now);

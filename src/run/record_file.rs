@@ -33,6 +33,17 @@ pub enum OpenError {
         /// What the system said of its `run.json`.
         source: io::Error,
     },
+    /// It is there, and the system does not read it.
+    #[error(
+        "{} cannot be read: {source}; check its permissions, and the disk (dmesg)",
+        .path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Not what a `run.json` holds.
     #[error("{} is damaged: {what}", .path.display())]
     Damaged {
@@ -69,7 +80,10 @@ impl OpenError {
             ErrorKind::InvalidData => {
                 Self::Refused { path: path.join(names::RUN), what: source.to_string() }
             }
-            _ => Self::NoRun { path: path.into(), source },
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                Self::NoRun { path: path.into(), source }
+            }
+            _ => Self::Unreadable { path: path.join(names::RUN), source },
         }
     }
 }

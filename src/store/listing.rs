@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -69,8 +69,7 @@ impl Listing {
             Ok(run) => return self.runs.push(run),
             Err(error) => error,
         };
-        let is_absent = matches!(&error, OpenError::NoRun { source, .. }
-            if source.kind() != io::ErrorKind::PermissionDenied);
+        let is_absent = matches!(&error, OpenError::NoRun { .. });
         match CampaignKind::of(&path).filter(|_| is_absent) {
             Some(kind) => self.add_campaign(kind, &path, &name),
             // A stray directory is not a damaged run.
@@ -258,7 +257,7 @@ mod tests {
         write(&store, "nightly/cells/idle-1", 7);
         fs::create_dir(store.place("nightly/cells/came-to-nothing")).unwrap();
         fs::write(store.place("nightly").join(PLAN), "{").unwrap();
-        let listing = store.listing();
+        let listing = store.listing().unwrap();
         let cells: Vec<_> = listing.runs.iter().map(|run| run.cell()).collect();
         assert_eq!(cells, [Some(("nightly", "cells/idle-1"))]);
         assert!(listing.damaged[0].contains("plan.json is damaged"), "{:?}", listing.damaged);

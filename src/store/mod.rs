@@ -8,7 +8,7 @@ mod question;
 mod stamp;
 
 use std::{
-    fs,
+    fs, io,
     os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
 };
@@ -83,6 +83,17 @@ pub(crate) enum FindError {
     /// It is there but cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The store itself.
+    #[error(
+        "the store {} cannot be read: {source}; name a directory that can be read, with --store \
+         or TARDY_STORE", .store.display()
+    )]
+    Unreadable {
+        /// The store.
+        store: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// No place for runs.
     #[error("no place for runs: set HOME, XDG_DATA_HOME or TARDY_STORE, or use --store")]
     NoPlace,
@@ -136,9 +147,22 @@ impl Store {
     }
 
     /// All that is in it.
-    #[must_use]
-    pub(crate) fn listing(&self) -> Listing {
-        Listing::of(self)
+    ///
+    /// # Errors
+    /// It is there, and cannot be read.
+    pub(crate) fn listing(&self) -> Result<Listing, FindError> {
+        self.check_readable()?;
+        Ok(Listing::of(self))
+    }
+
+    /// A store that does not exist has no runs yet.
+    fn check_readable(&self) -> Result<(), FindError> {
+        match fs::read_dir(&self.root) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(FindError::Unreadable { store: self.root.clone(), source })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The comparison or plan that the user means: a path, or the whole name of its directory.
@@ -247,6 +271,7 @@ impl Store {
         if is_path(asked) {
             return Err(FindError::NoDirectory { name: name.into() });
         }
+        self.check_readable()?;
         let not_found = || FindError::NotFound {
             name: name.into(),
             store: self.root.clone(),
@@ -372,7 +397,7 @@ mod tests {
             assert_eq!(found(&store, name), wanted, "{name}");
         }
         assert!(matches!(store.find("last~4"), Err(FindError::NotFound { .. })));
-        let listing = store.listing();
+        let listing = store.listing().unwrap();
         let order: Vec<&str> = listing.runs.iter().map(|run| run.entry.name.as_str()).collect();
         assert_eq!(order, ["first", "second", "third", "fourth"]);
         assert!(listing.damaged.is_empty());

@@ -26,10 +26,14 @@ const CALLS: [&str; 7] = [
 
 const RUN: [&str; 8] = ["run", "fake", "--duration", "300ms", "--warmup", "0s", "--cpus", "0"];
 
+/// How calls fail: a full disk, and a broken one.
+const ERRORS: [&str; 2] = ["ENOSPC", "EIO"];
+
 /// The command with its N-th calls of this purpose failing: the N-th of every thread.
 fn with_failing(store: &Store, calls: &str, number: usize, arguments: &[&str]) -> Traced {
+    let error = ERRORS[number % ERRORS.len()];
     let (trace, inject) =
-        (format!("trace={calls}"), format!("inject={calls}:error=ENOSPC:when={number}"));
+        (format!("trace={calls}"), format!("inject={calls}:error={error}:when={number}"));
     traced(store, &["-e", &trace, "-e", &inject], arguments)
 }
 
@@ -60,13 +64,18 @@ fn injected(traced: &Traced) -> Vec<&str> {
     calls.filter(|call| call.contains("(INJECTED)")).collect()
 }
 
+/// Whether one of the two errors is in a text.
+fn is_named(text: &str) -> bool {
+    ["No space left", "Input/output error"].iter().any(|error| text.contains(error))
+}
+
 /// What is true of every command whose calls fail; whether it has said that it failed.
 fn has_failed(traced: &Traced, moment: &str) -> bool {
     let said = &traced.said;
     assert!(!said.err.contains("panicked"), "{moment}");
     assert!(matches!(said.code, Some(0 | 2)), "{moment}");
     let is_mute = injected(traced).iter().any(|call| call.contains(" write(2<"));
-    let is_said = said.err.contains("No space left on device");
+    let is_said = is_named(&said.err);
     assert!(said.code == Some(0) || is_said || is_mute, "{moment}");
     said.code == Some(2)
 }
@@ -109,7 +118,7 @@ fn run_with_failing(calls: &str, number: usize) -> &'static str {
     // What cannot be removed stays.
     assert!(left.is_empty() || calls.contains("unlink"), "{moment}: {left:?}");
     if let Some(caveat) = incomplete {
-        assert!(caveat["text"].to_string().contains("No space left"), "{moment}: {caveat}");
+        assert!(is_named(&caveat["text"].to_string()), "{moment}: {caveat}");
         return "a run that says what it lacks";
     }
     assert_counts(&store, &place, &record);
@@ -165,4 +174,31 @@ fn whichever_call_of_a_report_or_a_plot_fails_its_file_is_the_old_one_or_the_new
         }
     }
     campaign.end();
+}
+
+/// The command, with each reading of this file of the run `r` failing.
+fn with_unreadable(store: &Store, file: &str, arguments: &[&str]) -> Traced {
+    let path = store.runs().join("r").join(file);
+    let options = ["-P", path.to_str().unwrap(), "-e", "inject=read,pread64:error=EIO"];
+    traced(store, &options, arguments)
+}
+
+#[test]
+fn a_record_that_the_disk_does_not_give_is_an_error_that_says_so_and_no_missing_run() {
+    if !can_trace() {
+        return;
+    }
+    let store = Store::new();
+    store.made_up("2k");
+    let broken = "r/run.json cannot be read: Input/output error";
+    for arguments in [&["show", "r"][..], &["why", "r"], &["export", "r", "--to", "json"]] {
+        let Traced { said, .. } = with_unreadable(&store, "run.json", arguments);
+        assert_eq!((said.code, said.err.contains(broken)), (Some(2), true), "{said:?}");
+    }
+    let Traced { said, .. } = with_unreadable(&store, "run.json", &["list"]);
+    assert!(said.err.contains(broken), "it is not left out in silence: {said:?}");
+    let Traced { said, .. } = with_unreadable(&store, "series.hlog", &["show", "r"]);
+    let caveat = "series.hlog: cannot be read: Input/output error";
+    assert_eq!((said.code, said.out.contains(caveat)), (Some(0), true), "{said:?}");
+    assert_eq!(store.run(&["show", "r"]).code, Some(0));
 }

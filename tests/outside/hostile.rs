@@ -1,6 +1,8 @@
 //! Runs that somebody made to do harm: small files that ask for much memory or time, names that
 //! never open, and texts that steer a reader's terminal.
 
+mod memory;
+mod plans;
 mod samples;
 
 use std::{
