@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{Exit, output};
 use crate::{
-    run::{Document, NOT_PUT_BACK},
+    run::{Caveat, Document, LEFT_CHANGED, NOT_PUT_BACK},
     setup::{
         Wish,
         arrange::SetupRequest,
@@ -195,12 +195,14 @@ fn tell_left(recovered: &Recovered) -> bool {
     !failed.is_empty()
 }
 
-/// The exit code of a run after which something of the machine stayed changed, which is said
-/// however quiet.
+/// The exit code of a run if something of the machine stays changed, which is said however quiet:
+/// what a killed tardy had left before the run is said already.
 pub(super) fn exit_of_setup(document: &Document) -> Exit {
-    let left = document.caveats.iter().filter(|caveat| caveat.code == NOT_PUT_BACK);
-    left.fold(Exit::Done, |_, caveat| {
-        output::notice(&format!("not restored: {} {}", caveat.text, caveat.remedy));
+    let left = |caveat: &&Caveat| [LEFT_CHANGED, NOT_PUT_BACK].contains(&caveat.code.as_str());
+    document.caveats.iter().filter(left).fold(Exit::Done, |_, caveat| {
+        if caveat.code == NOT_PUT_BACK {
+            output::notice(&format!("not restored: {} {}", caveat.text, caveat.remedy));
+        }
         Exit::Failed
     })
 }

@@ -27,7 +27,7 @@ pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSo
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
 pub use receive::ReceiveCaveat;
-pub use setup::{HelperTime, NOT_PUT_BACK, SetupCaveat};
+pub use setup::{HelperTime, LEFT_CHANGED, NOT_PUT_BACK, SetupCaveat};
 pub use shield::{BootOption, ShieldCaveat};
 pub use steadiness::{
     LATE_PERIODICALLY, LEVEL_CHANGED, LevelChange, SeriesPeriod, SteadinessCaveat,

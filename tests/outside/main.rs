@@ -95,6 +95,7 @@ mod support;
 mod tracing;
 mod trend;
 mod trust;
+mod undo_fails;
 mod unprivileged;
 mod unread;
 mod unseen;

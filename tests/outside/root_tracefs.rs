@@ -86,6 +86,29 @@ impl Machine {
     }
 }
 
+/// Whoever reads an instance keeps it from being removed.
+#[test]
+fn an_instance_that_stays_is_said_however_quiet_and_is_an_error() {
+    let Some(machine) = Machine::new() else { return };
+    if !Path::new(INSTANCES).exists() {
+        return skip("needs tracefs mounted for all, to hold an instance");
+    }
+    let run = ["run", "timer", "--cpus=0", "--warmup=0s", "--trace=stages", "--trace-by=tracefs"];
+    let child =
+        machine.start(&[&run[..], &["--quiet", "--duration", LONG, "--name", "r"]].concat());
+    machine.store.wait_measuring("r");
+    let instance = format!("{INSTANCES}/tardy-{}", child.id());
+    let held = fs::File::open(format!("{instance}/trace_pipe")).unwrap();
+    signal(&child, "INT");
+    let said = finish(child);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let is_line = |line: &str| line.contains("not restored") && line.contains(&instance);
+    assert!(said.err.lines().any(is_line), "{said:?}");
+    drop(held);
+    let said = finish(machine.start(&["restore"]));
+    assert_eq!((said.code, said.out.contains(&instance)), (Some(0), true), "{said:?}");
+}
+
 /// Whether the kernel's tracer has the instance of the tardy with this number.
 fn has_instance(pid: u32) -> bool {
     let script = format!("{MOUNT}; ls {INSTANCES}");

@@ -10,6 +10,8 @@ use crate::{
 
 /// The code of a run after which something could not be restored.
 pub const NOT_PUT_BACK: &str = "not_put_back";
+/// The code of a run before which a killed tardy had left what nobody could restore.
+pub const LEFT_CHANGED: &str = "left_changed";
 
 /// A caveat about what tardy set up, could not set up, or could not restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -168,7 +170,7 @@ impl SetupCaveat {
         use Effect::{Informs, Invalidates, Weakens};
         match self {
             Self::LeftChanged { failed } => (
-                "left_changed",
+                LEFT_CHANGED,
                 Weakens,
                 format!("A tardy that was killed left settings changed: {}.", failed.join("; ")),
                 "Run `tardy restore` as root; docs/reference/setup.md explains how to do it by \
