@@ -10,7 +10,8 @@ use crate::run::{PlanCell, Run, RunDirectory};
 /// The run of a cell that was begun, below the directory of its plan, which is held open.
 ///
 /// # Errors
-/// It was never begun; or as [`RunDirectory::take_run`]. Somebody else owns a directory on the way, or can write it.
+/// It was never begun; or as [`RunDirectory::take_run`]. Somebody else owns a directory on the way,
+/// or can write it.
 pub(crate) fn cell_run(plan: &RunDirectory, cell: &PlanCell) -> Result<Run> {
     let path = Path::new(cell.path.as_ref().context("it was not begun")?);
     let run = (|| -> Result<Run> {

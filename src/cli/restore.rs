@@ -52,8 +52,8 @@ pub(super) fn restore(flags: &RestoreFlags) -> Result<Exit> {
 pub(super) fn after_abort() -> Exit {
     match recover(&JournalPath::usual(), &Root::default()) {
         Ok(Recovered::Undone(undone)) => {
-            undone.put_back.iter().for_each(|what| output::notice(&format!("put back: {what}")));
-            undone.failed.iter().for_each(|what| output::warn(&format!("not put back: {what}")));
+            undone.put_back.iter().for_each(|what| output::notice(&format!("restored: {what}")));
+            undone.failed.iter().for_each(|what| output::warn(&format!("not restored: {what}")));
         }
         Ok(Recovered::Nothing | Recovered::OtherBoot) => {}
         Ok(Recovered::Alive(_) | Recovered::Unknown(_)) => {

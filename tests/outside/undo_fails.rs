@@ -1,4 +1,4 @@
-//! What a killed tardy left changed, and nobody can put back: every command says so, however quiet,
+//! What a killed tardy left changed, and nobody can restore: every command says so, however quiet,
 //! and exits with 2.
 
 use std::fs;

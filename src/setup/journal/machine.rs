@@ -1,5 +1,5 @@
-//! One tardy at a time changes the machine, also if two have each their own `/run`: a container or a
-//! private mount namespace. Each would take what the other has set for the old value.
+//! One tardy at a time changes the machine, also if two have each their own `/run`: a container or
+//! a private mount namespace. Each would take what the other has set for the old value.
 //!
 //! So the owner of a journal also holds a lock on a file of sysfs, which is the same file in all
 //! mounts of one network namespace. Only root may open it, so that no other user can hold it.
@@ -20,8 +20,8 @@ const FILE: &str = "/sys/bus/cpu/drivers_probe";
 /// How long one that was killed may hold it, until the kernel has taken it away.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The lock, until dropped. Nothing is held if the file cannot be opened: sysfs may be read-only, and
-/// then few settings can be changed.
+/// The lock, until dropped. Nothing is held if the file cannot be opened: sysfs may be read-only,
+/// and then few settings can be changed.
 #[derive(Debug)]
 pub(super) struct MachineLock {
     _held: Option<File>,

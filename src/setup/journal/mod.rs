@@ -49,7 +49,7 @@ pub enum JournalError {
     /// Another tardy, with a journal that is not seen from here.
     #[error(
         "another tardy, which has its own /run (a container, or a private mount namespace), has \
-         changed settings of this machine. Wait for its end, or end it; it puts back what it changed"
+         changed settings of this machine. Wait for its end, or end it; it restores what it changed"
     )]
     Elsewhere,
     /// The journal cannot be written, and without it nothing is changed.
