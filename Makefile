@@ -16,7 +16,7 @@ export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks rustdoc loom-if-changed deny advisories loom fuzz miri cross programs tests lab-tests vm account
-.PHONY: nightly long-build long-lab long-counted long-package
+.PHONY: nightly stress long-build long-lab long-counted long-package
 .PHONY: browser vm-standard vm-special site package check-package reproducible crates licenses
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel, a release"
 	@echo "make nightly    the same, also after a stage that failed, with a line for each stage"
+	@echo "make stress     N (20) runs of each live test, or of those named by TEST=, on a disturbed machine"
 	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) or FUZZ_RUNS each"
 	@echo "make miri       the measuring loops' unit tests, interpreted"
 	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
@@ -175,6 +176,12 @@ test-long:
 nightly:
 	@tools/setup test
 	@tools/stages --continue $(LONG_STAGES)
+
+# Each live test alone, N times: stopped now and then, on a busy machine, with little memory.
+# TEST="PART-OF-A-NAME..." CONDITION=frozen|busy|memory SEED=1
+stress: programs
+	target/debug/xtask stress --times $(or $(N),20) $(addprefix --condition ,$(CONDITION)) \
+		$(addprefix --seed ,$(SEED)) $(TEST)
 
 long-build: programs
 	cargo test --workspace --locked --release --no-run

@@ -6,6 +6,7 @@ mod inject;
 mod licenses;
 mod simulate;
 mod site;
+mod stress;
 mod suite;
 mod synth;
 mod synth_why;
@@ -35,6 +36,7 @@ enum Verb {
     Simulate(simulate::SimulateFlags),
     /// Write the documents as HTML pages
     Site(Destination),
+    Stress(stress::StressFlags),
     /// Write a run of one day, 8 CPUs at 1 kHz, without measuring it
     SynthDay(Destination),
     /// Write a traced run of a minute with 100 peaks of every cause
@@ -87,6 +89,7 @@ fn dispatch(verb: Verb) -> Result<bool> {
         Verb::Licenses => licenses::write(),
         Verb::Simulate(flags) => simulate::run(&flags),
         Verb::Site(to) => site::write(&site::root(), &to.directory),
+        Verb::Stress(flags) => return stress::run(&flags),
         Verb::SynthDay(to) => synth::day(&to.directory),
         Verb::SynthWhy(to) => synth_why::write(&to.directory),
         Verb::Test(flags) => return suite::run(&flags),

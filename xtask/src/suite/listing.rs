@@ -94,11 +94,11 @@ pub(crate) fn take_part(cases: Vec<TestCase>, part: Part) -> Vec<TestCase> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Tests of a program that is not there; those that end in `!` are ignored.
-    pub(in super::super) fn cases(program: &str, names: &[&str]) -> Vec<TestCase> {
+    pub(crate) fn cases(program: &str, names: &[&str]) -> Vec<TestCase> {
         let program = Arc::new(TestProgram {
             name: program.to_owned(),
             executable: "/nowhere".into(),

@@ -6,7 +6,7 @@
 
 pub(crate) mod flags;
 pub(crate) mod listing;
-mod process;
+pub(crate) mod process;
 pub(crate) mod programs;
 pub(crate) mod results;
 mod schedule;
@@ -96,7 +96,7 @@ fn run_all(
     let quit = Quit::listen().context("cannot listen to signals")?;
     let patience = patience(flags);
     let limit = flags.limit * patience;
-    let terms = Terms { limit, patience, directory, quit: &quit };
+    let terms = Terms { limit, patience, directory, quit: &quit, launcher: &[] };
     say(&format!("{} tests, {jobs} at a time", selection.cases.len()));
     let schedule = Schedule::new(selection.cases, &seconds.seconds());
     let results = Results { ignored: selection.ignored, ..Results::default() };
@@ -156,7 +156,7 @@ fn work(
     }
 }
 
-fn print(text: &str) -> Result<()> {
+pub(crate) fn print(text: &str) -> Result<()> {
     Ok(write!(std::io::stdout().lock(), "{text}")?)
 }
 

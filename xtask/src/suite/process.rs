@@ -34,6 +34,8 @@ pub(crate) struct Terms<'a> {
     pub directory: &'a Path,
     /// Signals that end everything.
     pub quit: &'a Quit,
+    /// Words before the test's command: a program that runs it elsewhere.
+    pub launcher: &'a [String],
 }
 
 /// A test that has ended.
@@ -54,7 +56,7 @@ pub(crate) fn run(case: &TestCase, number: usize, bell: &Bell, terms: &Terms<'_>
     let output = File::create(&output_file)
         .with_context(|| format!("cannot write {}", output_file.display()))?;
     let mark = format!("{}.{number}", std::process::id());
-    let mut command = command(case);
+    let mut command = command(case, terms.launcher);
     command
         .env(MARK, &mark)
         .env("TARDY_TEST_PATIENCE", terms.patience.to_string())
@@ -85,9 +87,16 @@ pub(crate) fn run(case: &TestCase, number: usize, bell: &Bell, terms: &Terms<'_>
 }
 
 /// The test as cargo starts it.
-fn command(case: &TestCase) -> Command {
+fn command(case: &TestCase, launcher: &[String]) -> Command {
     let program = &case.program;
-    let mut command = Command::new(&program.executable);
+    let mut command = match launcher.split_first() {
+        None => Command::new(&program.executable),
+        Some((first, words)) => {
+            let mut command = Command::new(first);
+            command.args(words).arg(&program.executable);
+            command
+        }
+    };
     command.args([case.name.as_str(), "--exact", "--nocapture"]);
     if case.is_ignored {
         command.arg("--include-ignored");
