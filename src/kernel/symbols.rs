@@ -25,26 +25,23 @@ impl Symbols {
     }
 
     fn of(path: &Path) -> Self {
-        let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(LIMIT).read_to_string(&mut text));
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(LIMIT).read_to_end(&mut text));
         if read.is_ok() { Self::parse(&text) } else { Self::default() }
     }
 
     /// Lines of `address type name`, for those of modules followed by `[module]`.
-    fn parse(text: &str) -> Self {
+    ///
+    /// By bytes, since there are more than 100,000 lines, which tests read in a debug build.
+    fn parse(text: &[u8]) -> Self {
         let mut symbols = Self::default();
         let mut seen = false;
-        for line in text.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) =
-                (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            // The compiler puts padding before functions that has names too.
-            if !matches!(kind, "t" | "T" | "w" | "W") || name.starts_with("__pfx_") {
-                continue;
-            }
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let line;
+            (line, rest) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
+            let Some((address, name)) = function(line) else { continue };
             seen = true;
             if let Ok(address @ 1..) = u64::from_str_radix(address, 16) {
                 let start = symbols.names.len();
@@ -75,11 +72,23 @@ impl Symbols {
     }
 }
 
+/// Address and name, if the line is that of a function.
+fn function(line: &[u8]) -> Option<(&str, &str)> {
+    let gap = memchr::memchr(b' ', line)?;
+    let [b't' | b'T' | b'w' | b'W', b' ', name @ ..] = &line[gap + 1..] else { return None };
+    let name = memchr::memchr(b'\t', name).map_or(name, |end| &name[..end]);
+    // The compiler puts padding before functions that has names too.
+    if name.is_empty() || name.starts_with(b"__pfx_") {
+        return None;
+    }
+    Some((str::from_utf8(&line[..gap]).ok()?, str::from_utf8(name).ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "ffffffff81000000 T startup\n\
+    const TEXT: &[u8] = b"ffffffff81000000 T startup\n\
                         ffffffff81000100 t do_work\n\
                         ffffffff81000100 T do_work_alias\n\
                         ffffffff81000f00 D data_is_no_function\n\
@@ -101,7 +110,7 @@ mod tests {
 
     #[test]
     fn hidden_addresses_are_known_to_be_hidden_and_name_nothing() {
-        let symbols = Symbols::parse("0000000000000000 T startup\n0000000000000000 t do_work\n");
+        let symbols = Symbols::parse(b"0000000000000000 T startup\n0000000000000000 t do_work\n");
         assert!(symbols.are_hidden());
         assert_eq!((symbols.name(0), symbols.name(5)), (None, None));
         let none = Symbols::of(Path::new("/nonexistent"));
