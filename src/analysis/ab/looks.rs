@@ -60,15 +60,7 @@ impl LookPlan {
     /// # Errors
     /// See [`LookError`].
     pub fn new(most_pairs: u32, figures: usize, alpha: f64) -> Result<Self, LookError> {
-        if !(FEWEST_PAIRS..=MOST_PAIRS).contains(&most_pairs) {
-            return Err(LookError::Pairs(most_pairs));
-        }
-        if figures == 0 {
-            return Err(LookError::NoFigure);
-        }
-        if !(alpha > 0.0 && alpha < 0.5) {
-            return Err(LookError::Alpha(alpha));
-        }
+        Self::check(most_pairs, figures, alpha)?;
         let pairs = look_pairs(most_pairs);
         let fractions = fractions_of(&pairs);
         let constants: Vec<f64> =
@@ -82,6 +74,38 @@ impl LookPlan {
         };
         let critical = constants.iter().map(of).collect();
         Ok(Self { pairs, constants, critical })
+    }
+
+    fn check(most_pairs: u32, figures: usize, alpha: f64) -> Result<(), LookError> {
+        if !(FEWEST_PAIRS..=MOST_PAIRS).contains(&most_pairs) {
+            return Err(LookError::Pairs(most_pairs));
+        }
+        if figures == 0 {
+            return Err(LookError::NoFigure);
+        }
+        if !(alpha > 0.0 && alpha < 0.5) {
+            return Err(LookError::Alpha(alpha));
+        }
+        Ok(())
+    }
+
+    /// What [`Self::crossing`] is for a plan for at most `most_pairs` pairs whose `figures` metrics
+    /// all share the error probability; `drift` gives the expectation for the pairs of the last
+    /// look. Computes no other constant than the one of these metrics.
+    ///
+    /// # Errors
+    /// See [`LookError`].
+    pub(super) fn crossing_of_all(
+        most_pairs: u32,
+        figures: usize,
+        alpha: f64,
+        drift: impl FnOnce(f64) -> f64,
+    ) -> Result<f64, LookError> {
+        Self::check(most_pairs, figures, alpha)?;
+        let pairs = look_pairs(most_pairs);
+        let fractions = fractions_of(&pairs);
+        let last = pairs.last().map_or(0.0, |pairs| f64::from(*pairs));
+        Ok(crossing(&fractions, constant(&fractions, alpha / figures as f64), drift(last)))
     }
 
     /// One look, after `pairs` pairs: metrics that are tested together are judged once.
@@ -161,13 +185,36 @@ fn fractions_of(pairs: &[u32]) -> Vec<f64> {
 }
 
 /// The constant C for which |z| >= C / sqrt(fraction) happens at any look with probability `alpha`.
+///
+/// By false position, with half of the figure at an end that stays (Illinois): some eight steps,
+/// each of which integrates from look to look.
 fn constant(fractions: &[f64], alpha: f64) -> f64 {
+    let excess = |constant: f64| crossing(fractions, constant, 0.0) - alpha;
+    let exact = (alpha * 1e-10).max(1e-15);
     // One look at the end takes the usual quantile, and any number of looks less than one more.
     let mut low = normal_upper(alpha / 2.0);
     let mut high = low + 1.0;
-    for _ in 0..40 {
-        let middle = f64::midpoint(low, high);
-        if crossing(fractions, middle, 0.0) > alpha { low = middle } else { high = middle }
+    let (mut at_low, mut at_high) = (excess(low), excess(high));
+    if at_low <= exact {
+        return low;
+    }
+    // Which end stayed last.
+    let mut stayed = 0;
+    for _ in 0..60 {
+        let middle = (low * at_high - high * at_low) / (at_high - at_low);
+        let at_middle = excess(middle);
+        if at_middle.abs() <= exact || high - low <= 1e-13 {
+            return middle;
+        }
+        if at_middle > 0.0 {
+            (low, at_low) = (middle, at_middle);
+            at_high /= if stayed > 0 { 2.0 } else { 1.0 };
+            stayed = 1;
+        } else {
+            (high, at_high) = (middle, at_middle);
+            at_low /= if stayed < 0 { 2.0 } else { 1.0 };
+            stayed = -1;
+        }
     }
     high
 }
@@ -191,29 +238,37 @@ fn crossing(fractions: &[f64], constant: f64, drift: f64) -> f64 {
             // By how many steps a path moves, from all the way down to all the way up.
             let moves: Vec<f64> =
                 (0..=2 * STEPS).map(|by| moved((by as f64 - STEPS as f64) * step)).collect();
+            let weighted = weighted(&density);
             let arriving = |to: usize| {
-                let weighted = density.iter().zip(moves[to..=to + STEPS].iter().rev());
-                integral(step, weighted.map(|(density, moved)| density * moved))
+                let moves = &moves[to..=to + STEPS];
+                // A plain loop: all the time is spent here, and a debug build inlines nothing.
+                let (mut sum, mut from) = (0.0, 0);
+                while from <= STEPS {
+                    sum += weighted[from] * moves[STEPS - from];
+                    from += 1;
+                }
+                sum * step / 3.0
             };
             (0..=STEPS).map(arriving).collect()
         };
         before = *fraction;
     }
-    1.0 - integral(step, density.into_iter())
+    1.0 - weighted(&density).iter().sum::<f64>() * step / 3.0
 }
 
 fn normal_density(distance: f64, variance: f64) -> f64 {
     (-distance * distance / (2.0 * variance)).exp() / (std::f64::consts::TAU * variance).sqrt()
 }
 
-/// Simpson's rule.
-fn integral(step: f64, values: impl Iterator<Item = f64>) -> f64 {
+/// The values at all places with the weights of Simpson's rule, whose sum is to be multiplied by a
+/// third of a step.
+fn weighted(values: &[f64]) -> Vec<f64> {
     let weight = |at: usize| match at {
         0 | STEPS => 1.0,
         _ if at % 2 == 1 => 4.0,
         _ => 2.0,
     };
-    values.enumerate().map(|(at, value)| weight(at) * value).sum::<f64>() * step / 3.0
+    values.iter().enumerate().map(|(at, value)| weight(at) * value).collect()
 }
 
 #[cfg(test)]

@@ -29,9 +29,13 @@ pub fn pairs_at_least(sd: f64, shift: f64, alpha: f64, power: f64) -> f64 {
 #[must_use]
 pub fn power(plan: &LookPlan, share: usize, mean: f64, sd: f64) -> f64 {
     let pairs = plan.pairs().last().map_or(0.0, |pairs| f64::from(*pairs));
+    plan.crossing(share, drift(pairs, share, mean, sd))
+}
+
+/// The expectation of the final z after so many pairs.
+fn drift(pairs: f64, share: usize, mean: f64, sd: f64) -> f64 {
     let lost = normal_upper(ALPHA / share.max(1) as f64 / 2.0).powi(2) / 2.0;
-    let drift = mean.abs() / sd * (pairs - lost).max(1.0).sqrt();
-    plan.crossing(share, drift)
+    mean.abs() / sd * (pairs - lost).max(1.0).sqrt()
 }
 
 /// How many pairs find a mean log ratio with the probability [`POWER`]; `figures` share the error
@@ -42,8 +46,8 @@ pub fn power(plan: &LookPlan, share: usize, mean: f64, sd: f64) -> f64 {
 /// No figure.
 pub fn pairs_needed(mean: f64, sd: f64, figures: usize) -> Result<Option<u32>, LookError> {
     let is_enough = |pairs: u32| {
-        let plan = LookPlan::new(pairs, figures, ALPHA)?;
-        Ok(power(&plan, figures, mean, sd) >= POWER)
+        let drift = |pairs| drift(pairs, figures, mean, sd);
+        Ok(LookPlan::crossing_of_all(pairs, figures, ALPHA, drift)? >= POWER)
     };
     if !(mean.abs() > 0.0 && mean.is_finite() && sd > 0.0 && sd.is_finite()) {
         return Ok(None);
@@ -51,7 +55,7 @@ pub fn pairs_needed(mean: f64, sd: f64, figures: usize) -> Result<Option<u32>, L
     if is_enough(FEWEST_PAIRS)? {
         return Ok(Some(FEWEST_PAIRS));
     }
-    let mut enough = FEWEST_PAIRS;
+    let mut enough = 2 * FEWEST_PAIRS;
     while !is_enough(enough)? {
         enough *= 2;
         if enough > MOST {
