@@ -109,23 +109,41 @@ pub(super) fn png(picture: &Picture, size: Size) -> Result<Vec<u8>, PlotError> {
     encode(&pixels, (size.width, size.height), png::ColorType::Rgb)
 }
 
+/// Pixels of a stretch of a row that [`averaged`] passes over if it is white, as most are.
+const STRETCH: usize = 32;
+
 /// Each pixel the mean of `fine` x `fine` of them.
 fn averaged(large: &[u8], size: Size, fine: usize) -> Vec<u8> {
-    let (row, pixels) = (size.width as usize * 3, (fine * fine) as u32);
-    let mut out = Vec::with_capacity(row * size.height as usize);
-    let mut sums = vec![0_u32; row];
-    for rows in large.chunks_exact(row * fine * fine) {
-        sums.fill(0);
-        for pixels in rows.chunks_exact(row * fine) {
-            for (sums, pixels) in sums.chunks_exact_mut(3).zip(pixels.chunks_exact(3 * fine)) {
-                for pixel in pixels.chunks_exact(3) {
-                    sums.iter_mut().zip(pixel).for_each(|(sum, part)| *sum += u32::from(*part));
-                }
+    let row = size.width as usize * 3;
+    let white = vec![u8::MAX; 3 * STRETCH * fine];
+    let mut out = vec![u8::MAX; row * size.height as usize];
+    for (out, rows) in out.chunks_exact_mut(row).zip(large.chunks_exact(row * fine * fine)) {
+        for (number, out) in out.chunks_mut(3 * STRETCH).enumerate() {
+            let (from, length) = (3 * STRETCH * fine * number, out.len() * fine);
+            let lines = rows.chunks_exact(row * fine);
+            let lines: Vec<&[u8]> = lines.map(|line| &line[from..from + length]).collect();
+            if lines.iter().any(|line| *line != &white[..length]) {
+                average(out, &lines, fine);
             }
         }
-        out.extend(sums.iter().map(|sum| (sum / pixels) as u8));
     }
     out
+}
+
+/// Each pixel of `out` the mean of `fine` pixels of each line.
+fn average(out: &mut [u8], lines: &[&[u8]], fine: usize) {
+    let pixels = (lines.len() * fine) as u32;
+    for (number, out) in out.chunks_exact_mut(3).enumerate() {
+        let mut sums = [0_u32; 3];
+        for line in lines {
+            for pixel in line[3 * fine * number..][..3 * fine].chunks_exact(3) {
+                sums[0] += u32::from(pixel[0]);
+                sums[1] += u32::from(pixel[1]);
+                sums[2] += u32::from(pixel[2]);
+            }
+        }
+        out.copy_from_slice(&sums.map(|sum| (sum / pixels) as u8));
+    }
 }
 
 fn encode(
