@@ -92,17 +92,17 @@ pub(super) fn written_with(
     });
     let mut intervals = Vec::new();
     for (cpu, (name, blocks)) in series.iter().enumerate() {
-        let (mut total, mut all) = (hlog::empty(), Vec::new());
+        let (mut total, mut so_far) = (hlog::empty(), SoFar::default());
         let cpu = u32::try_from(cpu).ok();
         let head = SeriesHead { name: (*name).into(), cpu, period_ns: Some(1_000_000) };
         for (number, block) in blocks.iter().enumerate() {
             let mut counts = hlog::empty();
             block.iter().for_each(|latency| counts.saturating_record(*latency));
             total.add(&counts).unwrap();
-            all.extend(block);
+            so_far.add(block);
             let start_s = number as f64 * 0.1;
             let span = IntervalSpan { tag: (*name).into(), start_s, length_s: 0.1 };
-            intervals.push((number, totals(span, counts, &all)));
+            intervals.push((number, totals(span, counts, &so_far)));
         }
         let last = intervals.last().map(|(_, last)| last.totals).unwrap();
         document.series.push(summarize(&head, &total, &last));
@@ -118,12 +118,31 @@ pub(super) fn written_with(
     Run::open(path).unwrap()
 }
 
+/// Figures of all latencies up to an interval.
+#[derive(Default)]
+struct SoFar {
+    count: usize,
+    missed: u64,
+    sum_ns: u64,
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+}
+
+impl SoFar {
+    fn add(&mut self, latencies: &[u64]) {
+        self.count += latencies.len();
+        self.missed += latencies.iter().map(|latency| latency / 1_000_000).sum::<u64>();
+        self.sum_ns += latencies.iter().sum::<u64>();
+        self.min_ns = latencies.iter().copied().chain(self.min_ns).min();
+        self.max_ns = latencies.iter().copied().chain(self.max_ns).max();
+    }
+}
+
 /// An interval with the totals up to it. Their type is that of the measuring loops, which reports
 /// do not use: they come from the line of a log.
-fn totals(span: IntervalSpan, counts: Histogram<u64>, all: &[u64]) -> IntervalOf {
-    let (sum, count): (u64, usize) = (all.iter().sum(), all.len());
-    let missed: u64 = all.iter().map(|latency| latency / 1_000_000).sum();
-    let (min, max) = (all.iter().min().unwrap_or(&0), all.iter().max().unwrap_or(&0));
+fn totals(span: IntervalSpan, counts: Histogram<u64>, so_far: &SoFar) -> IntervalOf {
+    let SoFar { count, missed, sum_ns: sum, min_ns, max_ns } = so_far;
+    let (min, max) = (min_ns.unwrap_or(0), max_ns.unwrap_or(0));
     let text = format!(
         "#[Totals: tag=x count={count} missed={missed} sum_ns={sum} min_ns={min} max_ns={max}]\n"
     );

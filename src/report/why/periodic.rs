@@ -198,7 +198,7 @@ mod tests {
     fn random_expiries_on_the_grid_of_a_thread_are_no_beat() {
         let document = attached(&[Some(10 * MS)]);
         let mut alarms = 0;
-        for seed in 0..100 {
+        for seed in 0..40 {
             let mut unit = random(seed);
             let (cycles, late) = (1_000 + (unit() * 3_000.0) as i64, 0.02 + unit() * 0.3);
             let peaks: Vec<Brief> = (0..cycles)
@@ -208,7 +208,7 @@ mod tests {
             assert!(peaks.len() >= 8);
             alarms += u32::from(!causes(&peaks, &document).is_empty());
         }
-        assert!(alarms <= 5, "{alarms} of 100");
+        assert!(alarms <= 3, "{alarms} of 40");
     }
 
     #[test]
