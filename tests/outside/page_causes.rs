@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fs};
 use serde_json::Value;
 
 use super::{
-    support::{Store, in_histogram, list, read_record, whole},
-    why::synth_why,
+    support::{Store, copy, in_histogram, list, read_record, whole},
+    why::made_up,
 };
 
 /// A page with 100 peaks stays so small.
@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 3 << 20;
 fn a_traced_run_has_its_stages_bands_and_100_worst_wake_ups_on_its_page() {
     let store = Store::new();
     let run = store.runs().join("traced");
-    synth_why::write(&run).unwrap();
+    copy(&made_up(), &run);
     let (page, record) = (store.page(&["traced"]), read_record(&run));
     let part = &page["runs"][0];
     assert_stages(part, &record);
@@ -85,7 +85,7 @@ const MOST_CAUSES: usize = 40;
 #[test]
 fn the_page_and_why_tell_the_same_of_a_run() {
     let store = Store::new();
-    synth_why::write(&store.runs().join("traced")).unwrap();
+    copy(&made_up(), &store.runs().join("traced"));
     let said = store.run(&["why", "traced", "--json"]);
     let why: Value = serde_json::from_str(&said.out).unwrap();
     let page = store.page(&["traced"]);
@@ -129,7 +129,7 @@ fn the_page_and_why_tell_the_same_of_a_run() {
 fn a_damaged_line_of_peaks_is_named_and_the_rest_is_on_the_page() {
     let store = Store::new();
     let run = store.runs().join("damaged");
-    synth_why::write(&run).unwrap();
+    copy(&made_up(), &run);
     let file = run.join("peaks.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     let (first, rest) = text.split_once('\n').unwrap();

@@ -26,7 +26,7 @@ const CPUS: u32 = 4;
 const PERIOD_NS: i64 = 1_000_000;
 const WAKEUPS: i64 = 60_000;
 const START_NS: i64 = 4_000_000_000_000;
-const INTERVALS: i64 = 200;
+const INTERVALS: i64 = 60;
 /// Wake-ups that are later are blamed.
 const THRESHOLD_NS: i64 = 30_000;
 /// The threshold of whole peaks that a warm-up would have found, and how many are kept.
@@ -284,7 +284,7 @@ fn document(heads: &[SeriesHead]) -> Result<Document> {
             work_ns: None,
             loops_per_ms: None,
         }),
-        log_interval_ns: parameters.log_interval_ns(PERIOD_NS),
+        log_interval_ns: WAKEUPS / INTERVALS * PERIOD_NS,
         parameters,
         loads: Vec::new(),
         setup: SetupRecord::default(),
