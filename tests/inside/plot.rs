@@ -1,6 +1,5 @@
 //! Pictures: every kind in every format, of runs that are whole and of runs that are not. A picture
 //! or a clear error, never a panic; and what the data says is what is drawn.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,10 +9,7 @@ use tardy::report::page::{Page, PageScheduled, PointKind};
 use tardy::report::plot::{self, PictureKind, PlotError, PlotOptions, Size, View};
 use tardy::run::{Run, Scheduled, Status, Validity};
 
-#[path = "outside/once.rs"]
-mod once;
-
-use once::made_once;
+use super::once::made_once;
 
 const KINDS: [(PictureKind, &str); 4] = [
     (PictureKind::Scatter, "scatter"),
@@ -93,16 +89,20 @@ fn assert_png(bytes: &[u8], size: Size) {
     let info = reader.next_frame(&mut pixels).unwrap();
     assert_eq!((info.width, info.height), (size.width, size.height));
     assert_eq!(pixels[..3], [255, 255, 255], "the corner is white");
-    let dark = pixels.chunks_exact(3).filter(|pixel| pixel.iter().all(|part| *part < 160)).count();
-    assert!(dark > 50, "there is text: {dark}");
+    // Of each tenth pixel.
+    let pixels = pixels.chunks_exact(3).step_by(10);
+    let dark = pixels.filter(|pixel| pixel.iter().all(|part| *part < 160)).count();
+    assert!(dark > 5, "there is text: {dark}");
 }
 
 #[test]
 fn every_kind_is_drawn_in_every_format_for_one_run_and_for_two() {
     let directory = tempfile::tempdir().unwrap();
-    for runs in [vec!["a"], vec!["a", "b"], vec!["one"]] {
-        for (_, kind) in KINDS {
-            for format in ["svg", "png", "pdf"] {
+    let formats = ["svg", "png", "pdf"];
+    for (runs, times) in [(vec!["a", "b"], formats.len()), (vec!["a"], 1), (vec!["one"], 1)] {
+        for (number, (_, kind)) in KINDS.into_iter().enumerate() {
+            // Of single runs each kind in one of the formats.
+            for format in formats.into_iter().cycle().skip(number).take(times) {
                 let file = directory.path().join(format!("{kind}.{format}"));
                 let mut words = vec!["plot", "--kind", kind, "-o", file.to_str().unwrap()];
                 words.extend(&runs);
@@ -326,10 +326,11 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
 
 #[test]
 fn small_and_large_sizes_are_kept() {
+    let page = page(&["a"]);
     for size in ["200x200", "333x1000", "2000x300"] {
         let size: Size = size.parse().unwrap();
         for (kind, _) in KINDS {
-            assert_png(&plot::png(&page(&["a"]), &PlotOptions::new(kind, size)).unwrap(), size);
+            assert_png(&plot::png(&page, &PlotOptions::new(kind, size)).unwrap(), size);
         }
     }
 }

@@ -1,11 +1,6 @@
 //! The targets of `fuzz/`, each with what `tools/fuzz` begins with and with some of it damaged at
 //! random: so they compile on each change, and what is easily found is found at once. `make fuzz`
 //! looks for as long as it is told to, and follows what the code does with its input.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-#![allow(unused_attributes, reason = "the targets are programs without main elsewhere")]
-
-/// Stands for the crate that the targets are made for.
-extern crate self as libfuzzer_sys;
 
 use std::{
     fs,
@@ -13,65 +8,41 @@ use std::{
     process::Command,
 };
 
-use chance::{Campaign, Chance, repeats};
+use super::chance::{Campaign, Chance, repeats};
 
-/// A separate module, so that the targets find the macro where they look for it, and only there.
-mod stand_in {
-    /// What a target does with one input.
-    macro_rules! fuzz_target {
-        (|$data:ident: &[u8]| $body:expr) => {
-            pub(crate) fn once($data: &[u8]) {
-                $body
-            }
-        };
-        (|$text:ident: &str| $body:expr) => {
-            pub(crate) fn once(bytes: &[u8]) {
-                if let Ok($text) = std::str::from_utf8(bytes) {
-                    $body
-                }
-            }
-        };
-    }
-    pub(crate) use fuzz_target;
-}
-pub(crate) use stand_in::fuzz_target;
-
-#[allow(dead_code, reason = "other tests use more of it")]
-#[path = "outside/chance.rs"]
-mod chance;
-#[path = "../fuzz/fuzz_targets/echo.rs"]
+#[path = "../../fuzz/fuzz_targets/echo.rs"]
 mod echo;
-#[path = "../fuzz/fuzz_targets/hello.rs"]
+#[path = "../../fuzz/fuzz_targets/hello.rs"]
 mod hello;
-#[path = "../fuzz/fuzz_targets/hlog.rs"]
+#[path = "../../fuzz/fuzz_targets/hlog.rs"]
 mod hlog;
-#[path = "../fuzz/fuzz_targets/import.rs"]
+#[path = "../../fuzz/fuzz_targets/import.rs"]
 mod import;
-#[path = "../fuzz/fuzz_targets/journal.rs"]
+#[path = "../../fuzz/fuzz_targets/journal.rs"]
 mod journal;
-#[path = "../fuzz/fuzz_targets/kernel.rs"]
+#[path = "../../fuzz/fuzz_targets/kernel.rs"]
 mod kernel;
-#[path = "../fuzz/fuzz_targets/lab_record.rs"]
+#[path = "../../fuzz/fuzz_targets/lab_record.rs"]
 mod lab_record;
-#[path = "../fuzz/fuzz_targets/modules.rs"]
+#[path = "../../fuzz/fuzz_targets/modules.rs"]
 mod modules;
-#[path = "../fuzz/fuzz_targets/pingpong.rs"]
+#[path = "../../fuzz/fuzz_targets/pingpong.rs"]
 mod pingpong;
-#[path = "../fuzz/fuzz_targets/plan.rs"]
+#[path = "../../fuzz/fuzz_targets/plan.rs"]
 mod plan;
-#[path = "../fuzz/fuzz_targets/run.rs"]
+#[path = "../../fuzz/fuzz_targets/run.rs"]
 mod run;
-#[path = "../fuzz/fuzz_targets/samples.rs"]
+#[path = "../../fuzz/fuzz_targets/samples.rs"]
 mod samples;
-#[path = "../fuzz/fuzz_targets/stream.rs"]
+#[path = "../../fuzz/fuzz_targets/stream.rs"]
 mod stream;
-#[path = "../fuzz/fuzz_targets/trace.rs"]
+#[path = "../../fuzz/fuzz_targets/trace.rs"]
 mod trace;
-#[path = "../fuzz/fuzz_targets/tracks.rs"]
+#[path = "../../fuzz/fuzz_targets/tracks.rs"]
 mod tracks;
-#[path = "../fuzz/fuzz_targets/transfer.rs"]
+#[path = "../../fuzz/fuzz_targets/transfer.rs"]
 mod transfer;
-#[path = "../fuzz/fuzz_targets/wult.rs"]
+#[path = "../../fuzz/fuzz_targets/wult.rs"]
 mod wult;
 
 fn root() -> &'static Path {
