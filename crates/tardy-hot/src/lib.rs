@@ -7,7 +7,7 @@
 //! loop began, and relaxed loads of flags. It has no allocation, lock, formatting, logging,
 //! floating point, panic path or branch on configuration: which loop runs is chosen before, by
 //! generics. Differences are signed. A failed system call is stored as a number and ends the loop;
-//! the caller explains it. `tests/no_surprises.rs` counts allocations, page faults and system
+//! the caller explains it. `tests/no_surprises/main.rs` counts allocations, page faults and system
 //! calls per turn; `tests/interleavings.rs` tries the ring and the flag under loom.
 //!
 //! # Modules

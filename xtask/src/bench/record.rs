@@ -133,7 +133,7 @@ pub(crate) fn part(bench: &Bench) -> Result<Section> {
     ));
     section.note(
         "That recording takes no allocation, page fault or system call is counted in \
-         `crates/tardy-hot/tests/no_surprises.rs`.",
+         `crates/tardy-hot/tests/no_surprises/main.rs`.",
     );
     Ok(section)
 }

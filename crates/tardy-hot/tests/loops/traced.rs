@@ -1,8 +1,6 @@
 //! The sink that records stages, fed by hand: what the BPF programs would have written, and what
 //! comes of it.
 
-#![cfg(not(loom))]
-
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 

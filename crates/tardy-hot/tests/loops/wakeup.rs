@@ -1,8 +1,5 @@
 //! The loop's decisions, with made-up waits: when it continues, when it ends, what it counts.
 
-#![cfg(not(loom))]
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
-
 use core::ffi::c_int;
 use std::{collections::VecDeque, sync::Arc};
 

@@ -1,9 +1,6 @@
 //! The histogram's layout against the `hdrhistogram` crate, which others read it with, and that
 //! a series loses nothing.
 
-#![cfg(not(loom))]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use hdrhistogram::Histogram as Hdr;
 use proptest::prelude::*;
 use tardy_hot::{

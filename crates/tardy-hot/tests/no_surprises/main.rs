@@ -1,9 +1,10 @@
 //! Counted, not timed: between its first and its last turn a loop allocates nothing, takes no page
 //! fault, and makes one system call per turn; an exchange of messages makes those of its port.
 //!
-//! Every kind of wait is tried with every kind of sink, and every port (in
-//! `no_surprises/exchange.rs`). Allocations are counted by this test's own allocator,
-//! page faults by the kernel, system calls by a tracer (`no_surprises/traced.rs`).
+//! Every kind of wait is tried with every kind of sink, and every port (in `exchange.rs`). Packets
+//! have `receive.rs` and `stream.rs`, the `noise` probe `gaps.rs`, the `interactive` probe
+//! `frames.rs`. Allocations are counted by this program's own allocator, page faults by the kernel,
+//! system calls by a tracer (`traced.rs`).
 
 #![cfg(not(loom))]
 #![expect(
@@ -14,13 +15,13 @@
     reason = "a traced child tells its parent by its output, and a test fails by panicking"
 )]
 
-#[path = "no_surprises/alloc.rs"]
 mod alloc;
-#[path = "no_surprises/exchange.rs"]
 mod exchange;
-#[path = "no_surprises/faults.rs"]
 mod faults;
-#[path = "no_surprises/traced.rs"]
+mod frames;
+mod gaps;
+mod receive;
+mod stream;
 mod traced;
 
 use core::sync::atomic::Ordering;

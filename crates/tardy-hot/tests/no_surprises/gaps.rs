@@ -1,21 +1,6 @@
 //! The loop of the `noise` probe: counted, not timed, that it allocates nothing, takes no page
 //! fault and makes no system call; and that gaps of known place and length come back.
 
-#![cfg(not(loom))]
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a traced child tells its parent by its output, and a test fails by panicking"
-)]
-
-#[path = "no_surprises/alloc.rs"]
-mod alloc;
-#[path = "no_surprises/faults.rs"]
-mod faults;
-#[path = "no_surprises/traced.rs"]
-mod traced;
-
 use std::{
     os::unix::thread::JoinHandleExt,
     sync::{
@@ -24,7 +9,11 @@ use std::{
     },
 };
 
-use faults::{page_faults, undisturbed};
+use super::{
+    alloc,
+    faults::{page_faults, undisturbed},
+    traced,
+};
 use tardy_hot::{
     clock::now_ns,
     gaps::{ByLength, CompiledSink, Spin, TracedGaps, run},
@@ -117,7 +106,7 @@ fn no_turn_makes_a_system_call() {
             }
         });
     }
-    match traced::count("no_turn_makes_a_system_call", 3 * traced::TURNS.len()) {
+    match traced::count("gaps::no_turn_makes_a_system_call", 3 * traced::TURNS.len()) {
         Err(why) => println!("skipped: {why}"),
         Ok(found) => {
             for at in 0..3 * traced::TURNS.len() {

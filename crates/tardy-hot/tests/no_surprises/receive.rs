@@ -1,25 +1,16 @@
 //! Counted, not timed: a reader and a sender of packets allocate nothing and take no page fault
 //! between their first and last packet, by every kind of wait.
 
-#![cfg(not(loom))]
-#![expect(
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "an allocation is shown with its place, and a test fails by panicking"
-)]
-
-#[path = "no_surprises/alloc.rs"]
-mod alloc;
-#[path = "no_surprises/faults.rs"]
-mod faults;
-
 use std::{
     net::UdpSocket,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     sync::Arc,
 };
 
-use faults::{page_faults, undisturbed};
+use super::{
+    alloc,
+    faults::{page_faults, undisturbed},
+};
 use tardy_hot::{
     clock::now_ns,
     packet::LEN,

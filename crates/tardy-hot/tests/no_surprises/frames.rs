@@ -1,17 +1,12 @@
 //! The loops of the `interactive` probe: what they count beside a hog of known duty in simulated
 //! time, and, counted and not timed, that they allocate nothing and take no page fault.
 
-#![cfg(not(loom))]
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[path = "no_surprises/alloc.rs"]
-mod alloc;
-#[path = "no_surprises/faults.rs"]
-mod faults;
-
 use std::sync::Arc;
 
-use faults::{page_faults, undisturbed};
+use super::{
+    alloc,
+    faults::{page_faults, undisturbed},
+};
 use tardy_hot::{
     clock::now_ns,
     frames::{

@@ -1,21 +1,16 @@
 //! Counted, not timed: between its first and its last packet the loop of a stream allocates nothing
 //! and takes no page fault. Every way to wait is tried with every way for packets.
 
-#![cfg(not(loom))]
-#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[path = "no_surprises/alloc.rs"]
-mod alloc;
-#[path = "no_surprises/faults.rs"]
-mod faults;
-
 use std::{
     net::{TcpListener, TcpStream, UdpSocket},
     os::fd::AsRawFd,
     sync::atomic::Ordering::Relaxed,
 };
 
-use faults::{page_faults, undisturbed};
+use super::{
+    alloc,
+    faults::{page_faults, undisturbed},
+};
 use tardy_hot::{
     clock::now_ns,
     packet::Packet,
