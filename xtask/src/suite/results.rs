@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 
 use super::process::{Ended, words};
 
-/// How many of the slowest tests are named at the end.
-const SLOWEST: usize = 40;
+/// How many tests are named at the end, of the slowest and of those that took most CPU time.
+const NAMED: usize = 40;
 
 /// What came of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,16 +124,26 @@ impl Results {
         self.count("FAILED") > 0
     }
 
-    /// The last lines: the slowest, the failures, those left out, and the counts.
-    pub(crate) fn closing(&self, took: Duration) -> String {
-        let mut slowest: Vec<&TestRecord> = self.records.iter().collect();
-        slowest.sort_by_key(|record| std::cmp::Reverse(record.took));
-        slowest.truncate(SLOWEST);
-        let mut lines = vec![format!("-- the {} slowest, with their CPU time", slowest.len())];
-        lines.extend(slowest.iter().map(|record| {
+    /// The tests with the largest figure, a line each.
+    fn largest(&self, figure: fn(&TestRecord) -> Duration) -> Vec<String> {
+        let mut records: Vec<&TestRecord> = self.records.iter().collect();
+        records.sort_by_key(|record| std::cmp::Reverse(figure(record)));
+        let line = |record: &TestRecord| {
             let (took, cpu) = (record.took.as_secs_f64(), record.cpu.as_secs_f64());
             format!("{took:8.1} s {cpu:6.1} s of CPU  {}", record.name)
-        }));
+        };
+        records.into_iter().take(NAMED).map(line).collect()
+    }
+
+    /// The last lines: the slowest, those that took most CPU time, the failures, those left out,
+    /// and the counts.
+    pub(crate) fn closing(&self, took: Duration) -> String {
+        let slowest = self.largest(|record| record.took);
+        let busiest = self.largest(|record| record.cpu);
+        let mut lines = vec![format!("-- the {} slowest, with their CPU time", slowest.len())];
+        lines.extend(slowest);
+        lines.push(format!("-- the {} that took most CPU time", busiest.len()));
+        lines.extend(busiest);
         let failed = self.records.iter().filter(|record| record.verdict.word() == "FAILED");
         let failed: Vec<String> = failed.map(TestRecord::line).collect();
         if !failed.is_empty() {
@@ -252,6 +262,10 @@ mod tests {
             lines,
             [
                 "-- the 3 slowest, with their CPU time",
+                "     3.0 s    1.5 s of CPU  t::b",
+                "     0.5 s    0.2 s of CPU  t::c",
+                "     0.0 s    0.0 s of CPU  t::a",
+                "-- the 3 that took most CPU time",
                 "     3.0 s    1.5 s of CPU  t::b",
                 "     0.5 s    0.2 s of CPU  t::c",
                 "     0.0 s    0.0 s of CPU  t::a",

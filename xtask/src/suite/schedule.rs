@@ -1,51 +1,40 @@
-//! Which test runs next, and which tests must not run beside which.
+//! Which test runs next, and which tests must run alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::listing::TestCase;
 
-/// Whom a test may run beside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Group {
-    /// Nothing else runs.
-    Alone,
-    /// No other test of the group with this name runs.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no two tests need it so far"))]
-    Named(&'static str),
-}
-
-/// Exclusive groups: how full names begin, and the group of these tests. A test is in the first
-/// group that matches; one that is in none runs beside all but those that are alone.
-const GROUPS: &[(&str, Group)] = &[
+/// How full names of tests begin beside which nothing else may run.
+const ALONE: &[&str] = &[
     // They plant values that all of the machine has, and restore them.
-    ("outside::root_cures::", Group::Alone),
-    ("outside::root_settings::", Group::Alone),
-    ("outside::root_shield::", Group::Alone),
+    "outside::root_cures::",
+    "outside::root_settings::",
+    "outside::root_shield::",
     // One tardy at a time has tracefs.
-    ("outside::root_tracefs::", Group::Alone),
+    "outside::root_tracefs::",
     // A real-time thread takes almost half of a CPU.
-    ("outside::work::a_response_over_the_deadline_names_", Group::Alone),
+    "outside::work::a_response_over_the_deadline_names_",
 ];
 
-/// The group of a test.
-pub(crate) fn group(full_name: &str) -> Option<Group> {
-    let found = GROUPS.iter().find(|(begin, _)| full_name.starts_with(begin));
-    found.map(|(_, group)| *group)
+/// Whether nothing else may run beside the test.
+pub(crate) fn is_alone(full_name: &str) -> bool {
+    ALONE.iter().any(|begin| full_name.starts_with(begin))
 }
 
 /// A test that is to run.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub case: TestCase,
-    group: Option<Group>,
+    is_alone: bool,
 }
 
-/// Tests that wait, and the groups of those that run.
+/// Tests that wait, and what is known of those that run.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     waiting: Vec<Task>,
     running: usize,
-    busy: BTreeSet<Group>,
+    /// Whether the test that runs is alone.
+    is_alone: bool,
 }
 
 impl Schedule {
@@ -55,15 +44,18 @@ impl Schedule {
         let rank = |case: &TestCase| {
             let name = case.full_name();
             let seconds = seconds.get(&name).copied().unwrap_or_else(|| guess(case));
-            (group(&name) != Some(Group::Alone), -seconds, name)
+            (!is_alone(&name), -seconds, name)
         };
         let mut ranked: Vec<_> = cases.into_iter().map(|case| (rank(&case), case)).collect();
         ranked.sort_by(|(one, _), (other, _)| {
             one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)).then_with(|| one.2.cmp(&other.2))
         });
-        let task =
-            |(rank, case): ((bool, f64, String), TestCase)| Task { group: group(&rank.2), case };
-        Self { waiting: ranked.into_iter().map(task).collect(), running: 0, busy: BTreeSet::new() }
+        let task = |(rank, case): ((bool, f64, String), TestCase)| {
+            let (is_beside, ..) = rank;
+            Task { is_alone: !is_beside, case }
+        };
+        let waiting = ranked.into_iter().map(task).collect();
+        Self { waiting, running: 0, is_alone: false }
     }
 
     /// How many tests have not started.
@@ -73,30 +65,24 @@ impl Schedule {
 
     /// A test that may start now, if there is one.
     pub(crate) fn next(&mut self) -> Option<Task> {
-        if self.busy.contains(&Group::Alone) {
+        if self.is_alone {
             return None;
         }
-        let may_start = |task: &Task| match task.group {
-            None => true,
-            Some(Group::Alone) => self.running == 0,
-            Some(group) => !self.busy.contains(&group),
-        };
         // One that waits to be alone is not passed by others: it would wait for ever.
-        let first_alone = self.waiting.iter().position(|task| task.group == Some(Group::Alone));
+        let first_alone = self.waiting.iter().position(|task| task.is_alone);
         let end = first_alone.map_or(self.waiting.len(), |at| at + 1);
+        let may_start = |task: &Task| !task.is_alone || self.running == 0;
         let at = self.waiting[..end].iter().position(may_start)?;
         let task = self.waiting.remove(at);
         self.running += 1;
-        self.busy.extend(task.group);
+        self.is_alone = task.is_alone;
         Some(task)
     }
 
     /// A test has ended.
     pub(crate) fn end(&mut self, task: &Task) {
         self.running -= 1;
-        if let Some(group) = task.group {
-            self.busy.remove(&group);
-        }
+        self.is_alone &= !task.is_alone;
     }
 }
 
@@ -153,22 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn of_a_named_group_one_runs_at_a_time() {
-        let mut schedule = Schedule::new(cases("x", &["a", "b", "c"]), &BTreeMap::new());
-        for task in &mut schedule.waiting[..2] {
-            task.group = Some(Group::Named("port"));
-        }
-        let first = schedule.next().unwrap();
-        let beside = schedule.next().unwrap();
-        assert_eq!((first.case.name.as_str(), beside.case.name.as_str()), ("a", "c"));
-        assert!(schedule.next().is_none());
-        schedule.end(&first);
-        assert_eq!(schedule.next().unwrap().case.name, "b");
-    }
-
-    #[test]
-    fn a_group_is_found_by_how_a_name_begins() {
-        assert_eq!(group("outside::root_shield::a_test"), Some(Group::Alone));
-        assert_eq!(group("tardy::root_shield::a_test"), None);
+    fn a_test_is_alone_by_how_its_full_name_begins() {
+        assert!(is_alone("outside::root_shield::a_test"));
+        assert!(!is_alone("tardy::root_shield::a_test"));
     }
 }
