@@ -299,10 +299,10 @@ fn threads_of_one_name_are_together_what_each_of_them_is() {
     if !can_attach() {
         return;
     }
-    const THREADS: usize = 500;
+    const THREADS: usize = 200;
     let _workers = Workers::start("att-many", THREADS, || sleep(Duration::from_millis(100)));
     let store = Store::new();
-    let asked = ["--comm", "att-many", "--duration", "2s", "--warmup", "100ms"];
+    let asked = ["--comm", "att-many", "--duration", "1s", "--warmup", "100ms"];
     let (said, record) = attach(&store, &asked);
     assert_eq!(said.code, Some(0), "{said:?}");
     let all = row(&record, "att-many");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     attach::{Workers, attach, can_attach, row, work},
     attach_response::sleep_until_next,
-    support::{Store, eventually, list, skip, whole},
+    support::{LONG, Store, eventually, list, skip, whole},
 };
 
 const US: i64 = 1_000;
@@ -14,7 +14,7 @@ const US: i64 = 1_000;
 /// One period of a millisecond with work in it.
 fn cycle() {
     sleep_until_next(1000 * US, 0);
-    work(100 * US);
+    work(40 * US);
 }
 
 fn why(store: &Store) -> Value {
@@ -55,11 +55,11 @@ fn a_signal_ends_a_run_that_has_too_much_to_explain_and_keeps_what_is_explained(
     if !can_attach() {
         return skip("it needs the rights to trace");
     }
-    let workers = Workers::start("late-many", 8, cycle);
+    let workers = Workers::start("late-many", 4, cycle);
     let store = Store::new();
     let asked = ["--comm", "late-many", "--deadline", "20us"];
     // A few of them whole: what is to be read back must not take minutes on a busy machine.
-    let length = ["run", "attach", "--name", "r", "--duration", "1h", "--warmup", "0s"];
+    let length = ["run", "attach", "--name", "r", "--duration", LONG, "--warmup", "0s"];
     let length = [&length[..], &["--peaks", "5"]].concat();
     let child = store.start(&[&length[..], &asked].concat());
     // On a busy machine it takes a while until the first one is explained.

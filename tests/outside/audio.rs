@@ -16,7 +16,7 @@ use super::{
     schema::{faults, schema},
     support::{
         Said, Store, codes, eventually, finish, is_root, is_stopped, list, pause, piped, signal,
-        skip, whole, with_time,
+        skip, whole, with_little_time,
     },
 };
 
@@ -188,7 +188,7 @@ fn a_hog_of_known_length_on_the_cpu_of_the_callback_is_named_as_its_cause() {
     let _hog = Workers::start("known-hog", 1, hog);
     // Other tests have real-time threads too: once they have used up what the kernel grants all of
     // these on a CPU, neither the hog nor the callback runs for a while. Then for longer.
-    let peak = with_time(|duration| {
+    let peak = with_little_time(|duration| {
         let store = Store::new();
         let asked = ["--cpus", cpu.as_str(), "--duration", duration, "--trace", "peaks"];
         let said = accepted(&store, &server.run(&asked));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     killed::{Killed, Killing, killed_at_random},
-    support::{LONG, Store, codes, eventually, finish, list, signal, whole},
+    support::{LIGHT_LOAD, LONG, Store, codes, eventually, finish, list, signal, whole},
 };
 
 /// What may be missing, and as much again; a machine that stands still may add to it.
@@ -23,7 +23,7 @@ fn start(store: &Store, duration: &str) -> Child {
         duration,
         "--raw",
         "--load",
-        "hackbench:groups=1",
+        LIGHT_LOAD,
         "--name",
         "r",
     ])
@@ -151,7 +151,7 @@ fn assert_samples(record: &Value, page: &Value, missing_ns: i64, moment: &str) {
 #[test]
 fn a_run_is_running_until_its_maker_is_killed_and_crashed_from_then_on() {
     let store = Store::new();
-    let child = start(&store, "1h");
+    let child = start(&store, LONG);
     store.wait_measuring("r");
     assert_eq!(store.show("r")["status"], "running");
     // Readers come and go; the lock stays the maker's.
@@ -211,7 +211,7 @@ fn a_run_that_nobody_holds_a_lock_on_reads_as_crashed() {
 #[test]
 fn a_stopped_reader_does_not_hold_up_the_maker() {
     let store = Store::new();
-    let child = start(&store, "1h");
+    let child = start(&store, LONG);
     store.wait_measuring("r");
     let reader = store.start(&["report", "r", "-o", "x.html"]);
     signal(&reader, "STOP");

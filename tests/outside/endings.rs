@@ -5,8 +5,8 @@ use std::{fs, time::Duration};
 use serde_json::Value;
 
 use super::support::{
-    LONG, SHORT, Said, Store, codes, eventually, finish, ignores, is_stopped, list, pause, piped,
-    signal, whole,
+    LIGHT_LOAD, LONG, SHORT, Said, Store, codes, eventually, finish, ignores, is_stopped, list,
+    pause, piped, signal, whole,
 };
 
 fn ended(store: &Store, arguments: &[&str]) -> (Said, Value) {
@@ -137,7 +137,7 @@ fn a_bare_run_starts_no_load_and_says_first_how_to_add_one() {
 #[test]
 fn a_load_that_dies_makes_the_run_invalid_with_exit_code_4() {
     let store = Store::new();
-    let child = store.start_measuring("r", &["--load", "hackbench:groups=1"]);
+    let child = store.start_measuring("r", &["--load", LIGHT_LOAD]);
     let own = i32::try_from(child.id()).unwrap();
     let supervisor = children(&store, own)[0];
     let worker = children(&store, supervisor)[0];
@@ -176,13 +176,13 @@ fn the_worse_code_wins_where_two_apply() {
         "--warmup",
         "0s",
         "--duration",
-        "1h",
+        LONG,
         "--interval",
         "10ms",
         "--stop-over",
         "2500ms",
         "--load",
-        "hackbench:groups=1",
+        LIGHT_LOAD,
         "--name",
         "r",
     ]);

@@ -33,7 +33,12 @@ fn write(run: &Path, record: &Value) {
 
 /// Runs a reader with an address space of 1 GiB: what wants more dies, as does what hangs.
 fn bounded(store: &Store, arguments: &[&str]) -> Said {
-    finish(piped(&mut store.shell("ulimit -c 0; ulimit -v 1048576", arguments)))
+    limited(store, "-v 1048576", arguments)
+}
+
+/// Runs a reader under a limit of `ulimit`.
+fn limited(store: &Store, limit: &str, arguments: &[&str]) -> Said {
+    finish(piped(&mut store.shell(&format!("ulimit -c 0; ulimit {limit}"), arguments)))
 }
 
 fn report(store: &Store) -> Said {
@@ -100,16 +105,19 @@ fn many_series(record: &Value, count: usize, status: &str) -> Value {
 fn thousands_of_series_take_no_memory_before_they_have_a_count() {
     let (store, run) = kept();
     let record = store.show("r");
-    // Each has a histogram of 256 KiB once it has a count: together more than the 1 GiB that a
+    // Each has a histogram of 256 KiB once it has a count: together more than the 384 MiB that a
     // reader gets here.
-    for status in ["running", "complete"] {
-        write(&run, &many_series(&record, 5_000, status));
-        for arguments in [&["show", "r"][..], &["list"], &["why", "r"]] {
-            let said = bounded(&store, arguments);
+    let report = ["report", "r", "-o", "page.html"];
+    let readers: [(&str, &[&[&str]]); 2] = [
+        ("running", &[&["show", "r"], &["list"], &["why", "r"], &report]),
+        ("complete", &[&["show", "r"], &report]),
+    ];
+    for (status, readers) in readers {
+        write(&run, &many_series(&record, 1_600, status));
+        for arguments in readers {
+            let said = limited(&store, "-v 393216", arguments);
             assert_eq!(said.code, Some(0), "{status} {arguments:?}: {said:?}");
         }
-        let said = report(&store);
-        assert_eq!(said.code, Some(0), "{status}: {said:?}");
     }
 }
 
@@ -145,11 +153,9 @@ fn counts_of_many_series_that_fill_the_memory_are_refused_with_the_limit() {
 fn more_series_than_any_machine_has_are_an_error_with_the_limit() {
     let (store, run) = kept();
     write(&run, &many_series(&store.show("r"), 16_385, "complete"));
-    for arguments in [&["show", "r"][..], &["list"]] {
-        let said = bounded(&store, arguments);
-        assert!(said.err.contains("run.json is not read: it has 16385 series"), "{said:?}");
-        assert!(said.err.contains("at most 16384"), "{said:?}");
-    }
+    let said = bounded(&store, &["list"]);
+    assert!(said.err.contains("run.json is not read: it has 16385 series"), "{said:?}");
+    assert!(said.err.contains("at most 16384"), "{said:?}");
 }
 
 #[test]
@@ -170,16 +176,18 @@ fn objects_that_take_a_hundred_times_their_bytes_are_an_error_with_the_limit() {
 fn many_sources_of_interrupts_and_many_loads_take_no_time() {
     let (store, run) = kept();
     let mut rows = "kind,source,description,cpu,before,after,difference\n".to_owned();
-    (0..200_000).for_each(|at| rows.push_str(&format!("irq,s{at},,{at},0,1,1\n")));
+    (0..50_000).for_each(|at| rows.push_str(&format!("irq,s{at},,{at},0,1,1\n")));
     fs::write(run.join("interrupts.csv"), rows).unwrap();
     let mut record = store.show("r");
     let idle = json!({"name": "a", "parameters": {}, "proof": null, "ended": null});
-    record["loads"] = vec![idle; 40_000].into();
+    record["loads"] = vec![idle; 10_000].into();
     write(&run, &record);
     let mut rows = "t_s,load,operations_per_s\n".to_owned();
-    (0..400_000).for_each(|at| rows.push_str(&format!("1.0,{at},1.0\n")));
+    (0..100_000).for_each(|at| rows.push_str(&format!("1.0,{at},1.0\n")));
     fs::write(run.join("loads.csv"), rows).unwrap();
-    for said in [report(&store), bounded(&store, &["show", "r"])] {
+    // Together these take a second of CPU; a search for each row among all others takes a minute.
+    for arguments in [&["report", "r", "-o", "page.html"][..], &["show", "r"]] {
+        let said = limited(&store, "-t 20", arguments);
         assert_eq!(said.code, Some(0), "{}", said.err);
     }
 }
@@ -287,16 +295,17 @@ fn no_text_of_a_record_steers_the_terminal_of_whoever_looks() {
         let mut one = record.clone();
         let text = one.pointer_mut(&place).unwrap();
         *text = json!(format!("{}{STEERING}", text.as_str().unwrap()));
+        if tardy::run::Document::from_json(one.clone()).is_ok() {
+            *all.pointer_mut(&place).unwrap() = one.pointer(&place).unwrap().clone();
+            continue;
+        }
         write(&run, &one);
         let said = in_colour(&store, &["show", "r"]);
+        assert_eq!(said.code, Some(2), "{place}: {said:?}");
         for said in [&said.out, &said.err] {
             assert_eq!(steering(said), None, "{place}: {said}");
         }
-        if said.code == Some(0) {
-            *all.pointer_mut(&place).unwrap() = one.pointer(&place).unwrap().clone();
-        } else {
-            quoted += 1;
-        }
+        quoted += 1;
     }
     assert!(quoted > 2, "{quoted} errors quote a record");
     write(&run, &all);

@@ -18,7 +18,7 @@ use super::{
 const RELEASE: &str = "1.2-x";
 
 /// MiB that the package has in it.
-const SIZE_MIB: usize = 24;
+const SIZE_MIB: usize = 6;
 
 /// The smallest file that passes for a bzImage: marks, protocol and a payload of unknown packing.
 fn kernel() -> Vec<u8> {
@@ -53,9 +53,18 @@ fn package(store: &Store, says_kib: usize) -> PathBuf {
     deb
 }
 
+/// With an apt that offers nothing: the real one takes a second of CPU for each list.
 fn kernels(store: &Store, arguments: &[&str]) -> Command {
+    let programs = store.path().join("programs");
+    if !programs.exists() {
+        fs::create_dir(&programs).unwrap();
+        std::os::unix::fs::symlink("/bin/true", programs.join("apt-cache")).unwrap();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = [programs].into_iter().chain(std::env::split_paths(&path));
     let mut command = store.tardy(&[&["lab", "kernels"], arguments].concat());
     command.env("XDG_CACHE_HOME", store.path().join("cache"));
+    command.env("PATH", std::env::join_paths(path).unwrap());
     command
 }
 
@@ -121,7 +130,8 @@ fn a_disk_without_room_is_reported_before_or_meanwhile_and_stays_clean() {
     if !can_mount(&store) {
         return;
     }
-    for (says_kib, part) in [(SIZE_MIB << 10, "needs 24 MiB"), (0, "No space left")] {
+    let needs = format!("needs {SIZE_MIB} MiB");
+    for (says_kib, part) in [(SIZE_MIB << 10, needs.as_str()), (0, "No space left")] {
         let store = Store::new();
         let deb = package(&store, says_kib);
         fs::create_dir(store.path().join("disk")).unwrap();

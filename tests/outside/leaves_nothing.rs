@@ -3,13 +3,14 @@
 use std::fs;
 
 use super::support::{
-    SHORT, Store, contents, eventually, finish, is_root, list, piped, signal, skip,
+    LIGHT_LOAD, LONG, SHORT, SHORTLY_LOGGED, Store, contents, eventually, finish, is_root, list,
+    piped, signal, skip,
 };
 
 #[test]
 fn after_a_run_no_process_and_no_scrap_of_a_file_is_left() {
     let store = Store::new();
-    let arguments = ["--duration", "500ms", "--load", "hackbench", "--raw", "--name", "r"];
+    let arguments = ["--duration", "200ms", "--load", "hackbench:groups=1", "--raw", "--name", "r"];
     let said = store.run(&[&SHORT[..], &arguments].concat());
     assert!(matches!(said.code, Some(0 | 4)), "{said:?}");
     assert_eq!(store.processes(), [0; 0], "everything had ended when tardy did");
@@ -30,7 +31,7 @@ fn only_tardy_itself_holds_the_request_for_shallow_idle_states() {
     }
     let store = Store::new();
     // Long enough to be looked at on any machine; ended when that is done.
-    let arguments = ["--duration", "1h", "--load", "hackbench:groups=1", "--name", "r"];
+    let arguments = ["--duration", SHORTLY_LOGGED, "--load", "hackbench:groups=1", "--name", "r"];
     let child = store.start(&[&SHORT[..], &arguments].concat());
     store.wait_measuring("r");
     let processes = store.processes();
@@ -49,7 +50,7 @@ fn only_tardy_itself_holds_the_request_for_shallow_idle_states() {
 #[test]
 fn a_device_that_is_not_wanted_is_not_opened() {
     let store = Store::new();
-    let arguments = ["--duration", "1h", "--no-dma-latency", "--name", "r"];
+    let arguments = ["--duration", LONG, "--no-dma-latency", "--name", "r"];
     let child = store.start(&[&SHORT[..], &arguments].concat());
     store.wait_measuring("r");
     let files = open_files(i32::try_from(child.id()).unwrap());
@@ -80,7 +81,7 @@ fn a_load_that_cannot_start_leaves_neither_process_nor_run() {
 #[test]
 fn standard_output_has_the_result_alone_and_quiet_is_quiet() {
     let store = Store::new();
-    let arguments = ["--duration", "1s", "--load", "hackbench:groups=1", "--quiet", "--json"];
+    let arguments = ["--duration", "500ms", "--load", LIGHT_LOAD, "--quiet", "--json"];
     let said = store.run(&[&SHORT[..], &arguments].concat());
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
     let record: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -110,7 +111,7 @@ fn an_interrupt_in_the_warm_up_ends_in_order() {
         "--duration",
         "1s",
         "--load",
-        "hackbench:groups=1",
+        LIGHT_LOAD,
         "--name",
         "r",
     ]);

@@ -14,8 +14,8 @@ use super::{
     control_group::ControlGroup,
     endings::children,
     support::{
-        LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list, pause,
-        piped, signal, skip, whole, with_time,
+        LIGHT_LOAD, LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list,
+        pause, piped, signal, skip, whole, with_time,
     },
 };
 
@@ -156,7 +156,7 @@ fn a_load_whose_tasks_stand_still_makes_the_run_invalid() {
 fn a_supervisor_of_a_load_that_stands_still_holds_up_neither_the_run_nor_its_end() {
     for goes_on in [true, false] {
         let store = Store::new();
-        let child = store.start_measuring("r", &["--load", "signals"]);
+        let child = store.start_measuring("r", &["--load", LIGHT_LOAD]);
         let supervisor = children(&store, i32::try_from(child.id()).unwrap())[0];
         let send = |signal| {
             let pid = rustix::process::Pid::from_raw(supervisor).unwrap();

@@ -21,7 +21,7 @@ use tardy_hot::clock::now_ns;
 use super::{
     pingpong::{far_ends, kill},
     schema::{faults, schema},
-    support::{Store, eventually, finish, is_root, list, pause, skip, whole, with_time},
+    support::{Store, eventually, finish, is_root, list, pause, skip, whole, with_little_time},
     why,
 };
 
@@ -39,7 +39,7 @@ pub(super) fn peaks(store: &Store) -> Vec<Peak> {
 /// A traced run whose worst sample was kept whole. After a warm-up that was worse than a short run,
 /// it need not be.
 pub(super) fn with_peaks(arguments: &[&str]) -> (Store, Value, Vec<Peak>) {
-    with_time(|duration| {
+    with_little_time(|duration| {
         let store = Store::new();
         let said = store.run(&[arguments, &["--duration", duration, "--name", "r"]].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
@@ -162,7 +162,7 @@ pub(super) fn with_hog(
     let store = Store::new();
     let place = format!("{near},{far}");
     let asked = ["--cpus", &place, "--priority", "40", "--peak-over", "1ms"];
-    let child = store.start(&[arguments, &asked, &["--duration", "2s", "--name", "r"]].concat());
+    let child = store.start(&[arguments, &asked, &["--duration", "1s", "--name", "r"]].concat());
     store.wait_measuring("r");
     let hog = Hog::start(cpu);
     let said = finish(child);
@@ -207,7 +207,7 @@ fn a_far_end_that_was_stopped_is_found_stopped_for_as_long() {
 fn with_stop(arguments: &[&str]) -> (Vec<Peak>, (i64, i64)) {
     let store = Store::new();
     // Throttled real-time ends could not be stopped at once.
-    let asked = ["--policy", "other", "--duration", "2s", "--peak-over", "5ms", "--name", "r"];
+    let asked = ["--policy", "other", "--duration", "1s", "--peak-over", "5ms", "--name", "r"];
     let child = store.start(&[arguments, &asked].concat());
     store.wait_measuring("r");
     let mut stopped = (0, 0);

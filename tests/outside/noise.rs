@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     schema::{faults, schema},
     support::{
-        Store, eventually, is_root, is_stopped, list, pause, signal, skip, whole, with_time,
+        Store, eventually, is_root, is_stopped, list, pause, signal, skip, whole, with_little_time,
     },
 };
 
@@ -26,10 +26,10 @@ fn figure(record: &Value, name: &str) -> Option<f64> {
     found["mean"].as_f64()
 }
 
-/// A run of 3 s beside a hog that has 30 % of the CPU; its record.
-fn beside_a_hog(store: &Store, cpu: &str) -> Value {
+/// A run beside a hog that has 30 % of the CPU; its record.
+fn beside_a_hog(store: &Store, cpu: &str, duration: &str) -> Value {
     let hog = ["--load", "burn:threads=1,share=30", "--housekeeping", cpu];
-    let asked = ["--cpus", cpu, "--duration", "3s", "--trace", "off"];
+    let asked = ["--cpus", cpu, "--duration", duration, "--trace", "off"];
     let said = store.run(&[&RUN[..], &asked, &hog].concat());
     assert!(matches!(said.code, Some(0)), "{said:?}");
     store.show("r")
@@ -45,7 +45,7 @@ fn by_length(record: &Value, cpu: &str) -> [f64; 4] {
 fn the_lost_share_beside_a_hog_is_the_sum_of_its_parts() {
     let (cpu, _) = cpus();
     let store = Store::new();
-    let record = beside_a_hog(&store, &cpu);
+    let record = beside_a_hog(&store, &cpu, "500ms");
     assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
     let lost = figure(&record, &format!("cpu{cpu}/lost")).unwrap();
     let parts = by_length(&record, &cpu);
@@ -59,7 +59,7 @@ fn the_lost_share_beside_a_hog_is_the_sum_of_its_parts() {
 fn a_hog_of_known_duty_cycle_shows_in_the_lost_share() {
     let (cpu, _) = cpus();
     let store = Store::new();
-    let record = beside_a_hog(&store, &cpu);
+    let record = beside_a_hog(&store, &cpu, "3s");
     let lost = figure(&record, &format!("cpu{cpu}/lost")).unwrap();
     let parts = by_length(&record, &cpu);
     // The gaps by themselves, as the series has them: one may reach over the end.
@@ -128,7 +128,7 @@ fn a_thread_that_goes_before_all_others_has_one_cpu_and_leaves_the_rest() {
     }
     let store = Store::new();
     let run = ["run", "noise", "--warmup", "100ms", "--name", "r", "--trace", "off"];
-    let asked = ["--cpus", &cpu, "--policy", "fifo", "--duration", "1s"];
+    let asked = ["--cpus", &cpu, "--policy", "fifo", "--duration", "300ms"];
     let said = store.run(&[&run[..], &asked].concat());
     assert!(matches!(said.code, Some(0 | 4)), "{said:?}");
     let record = store.show("r");
@@ -173,7 +173,7 @@ fn what_took_the_cpu_is_named_and_the_parts_of_each_gap_sum_to_it() {
         parts.any(|part| part["cause"] == "thread" && part["name"] == "burn")
     };
     // A busy machine may leave no time to look at the gaps, or none for the hog: then for longer.
-    let (store, record, why) = with_time(|duration| {
+    let (store, record, why) = with_little_time(|duration| {
         let store = Store::new();
         let (record, why) = traced_beside_a_hog(&store, &cpu, duration);
         list(&why["peaks"]).iter().any(by_hog).then_some((store, record, why))

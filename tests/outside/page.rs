@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::support::{SHORT, Store, in_histogram, list, page_data, read_record, whole};
+use super::support::{LIGHT_LOAD, SHORT, Store, in_histogram, list, page_data, read_record, whole};
 
 fn sum(values: &Value) -> i64 {
     list(values).iter().map(whole).sum()
@@ -124,7 +124,7 @@ fn edges(page: &Value) -> &[Value] {
 #[test]
 fn every_chart_of_a_loaded_run_holds_what_the_run_holds() {
     let store = Store::new();
-    let run = store.measure("r", &["--duration", "2500ms", "--load", "hackbench:groups=1"]);
+    let run = store.measure("r", &["--duration", "2500ms", "--load", LIGHT_LOAD]);
     let (page, record) = (store.page(&["r"]), read_record(&run));
     assert_eq!((whole(&page["page_version"]), list(&page["runs"]).len()), (2, 1));
     let part = &page["runs"][0];
@@ -138,7 +138,7 @@ fn every_chart_of_a_loaded_run_holds_what_the_run_holds() {
         assert!((1..=26).contains(&intervals), "{intervals}");
     }
     let load = &part["loads"][0];
-    assert_eq!((&load["name"], &load["unit"]), (&"hackbench".into(), &"messages".into()));
+    assert_eq!((&load["name"], &load["unit"]), (&"burn".into(), &"ms of CPU".into()));
     assert!(!list(&load["t_s"]).is_empty(), "the load has a track");
     let rows = list(&part["interrupts"]);
     let rates: Vec<f64> = rows.iter().map(|row| row["per_s"].as_f64().unwrap()).collect();
@@ -186,7 +186,7 @@ fn a_crowd_of_samples_is_thinned_and_every_late_one_stays() {
 fn two_runs_share_their_edges_and_keep_their_order() {
     let store = Store::new();
     let idle = store.measure("idle", &["--duration", "1500ms", "--cpus", "0"]);
-    let loaded = store.measure("loaded", &["--duration", "1200ms", "--load", "hackbench:groups=1"]);
+    let loaded = store.measure("loaded", &["--duration", "1200ms", "--load", LIGHT_LOAD]);
     let page = store.page(&["loaded", "idle"]);
     assert_eq!(list(&page["runs"]).len(), 2);
     let edges = edges(&page);

@@ -14,7 +14,8 @@ use std::{
 use serde_json::Value;
 
 use super::support::{
-    Said, Store, codes, contents, eventually, finish, is_root, list, piped, signal, skip, whole,
+    LIGHT_LOAD, SHORTLY_LOGGED, Said, Store, codes, contents, eventually, finish, is_root, list,
+    piped, signal, skip, whole,
 };
 
 const PING: [&str; 4] = ["run", "pingpong", "--trace", "off"];
@@ -132,9 +133,9 @@ fn both_ends_run_as_asked_for_and_take_no_page_fault() {
     let place = format!("{near},{far}");
     let terms = ["--cpus", &place, "--priority", "40", "--far-priority", "50", "--size", "1000"];
     for transport in ["tcp", "udp", "pipe"] {
-        let arguments = [&terms[..], &["--transport", transport, "--samples", "20k"]].concat();
+        let arguments = [&terms[..], &["--transport", transport, "--samples", "5k"]].concat();
         let record = measured(&store, &arguments);
-        assert_whole(&record, transport, 20_000);
+        assert_whole(&record, transport, 5_000);
         assert_eq!(whole(&record["messages"]["size"]), 1000);
         let ends = list(&record["messages"]["ends"]);
         assert_eq!((whole(&ends[0]["cpu"]), &ends[0]["policy"]), (near.into(), &"fifo 40".into()));
@@ -163,7 +164,7 @@ fn one_cpu_is_for_both_ends_where_one_is_named() {
     let cpu = tardy::sys::cpus::Cpus::allowed().unwrap().iter().next().unwrap().to_string();
     let store = Store::new();
     let arguments = ["--cpus", &cpu, "--policy", "other", "--samples", "200", "--raw"];
-    let record = measured(&store, &[&arguments[..], &["--load", "hackbench:groups=1"]].concat());
+    let record = measured(&store, &[&arguments[..], &["--load", LIGHT_LOAD]].concat());
     assert_whole(&record, "tcp", 200);
     let ends = list(&record["messages"]["ends"]);
     assert!(ends.iter().all(|end| whole(&end["cpu"]) == cpu.parse::<i64>().unwrap()), "{record}");
@@ -192,7 +193,8 @@ pub(crate) fn kill(pid: i32, name: &str) {
 
 fn endless(store: &Store, transport: &str) -> std::process::Child {
     // Without real-time priority all of them, also the one that spins, leave room for the rest.
-    let length = ["--duration", "1h", "--policy", "other", "--warmup", "20ms", "--name", "r"];
+    let length =
+        ["--duration", SHORTLY_LOGGED, "--policy", "other", "--warmup", "20ms", "--name", "r"];
     let child = store.start(&[&PING[..], &length, &["--transport", transport]].concat());
     store.wait_measuring("r");
     child

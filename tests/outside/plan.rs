@@ -376,16 +376,17 @@ const PARTS: &str = r#"
 name = "parts"
 repeat = 3
 [run]
-duration = "500ms"
+duration = "100ms"
+warmup = "0s"
 [[part]]
 name = "made up"
 probe = "fake"
-run.duration = "1s"
+run.duration = "500ms"
 [[part.load]]
 name = "a"
 [[part.load]]
 name = "b"
-use = ["burn:threads=1"]
+use = ["burn:threads=1,share=10"]
 [[part]]
 name = "bandwidth"
 probe = "bandwidth"
@@ -438,7 +439,7 @@ fn two_plans_of_parts_stand_beside_each_other_on_a_page_part_by_part() {
     let pages: Vec<_> = list(&matrix["runs"]).iter().map(|run| run["page"].as_str()).collect();
     assert!(pages.contains(&Some("both.pages/1-0001.html")), "{pages:?}");
     assert!(pages.contains(&Some("both.pages/2-0001.html")), "{pages:?}");
-    let run = store.run(&["run", "fake", "--duration=1s", "--quiet"]);
+    let run = store.run(&["run", "fake", "--duration=100ms", "--quiet"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let mixed = store.run(&["report", "x", "last", "-o", file.to_str().unwrap()]);
     assert!(mixed.err.contains("x is a plan, and the other is not"), "{mixed:?}");
@@ -466,7 +467,7 @@ fn plans_are_held_against_the_first_row_by_row() {
     let measure = |name: &str, distribution: &str| {
         let text = format!(
             "name = \"p\"\nrepeat = 3\nprobe = \"fake\"\n[run]\ncpus = \"0\"\nwarmup = \"0s\"\n\
-             interval = \"1ms\"\nduration = \"60s\"\ndistribution = \"{distribution}\"\n\
+             interval = \"1ms\"\nduration = \"20s\"\ndistribution = \"{distribution}\"\n\
              [[load]]\nname = \"a\"\n"
         );
         let done =

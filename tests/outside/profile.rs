@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     attach_response::sleep_until_next,
     chance::is_long,
-    support::{Store, codes, eventually, is_root, list, signal, skip, whole, with_time},
+    support::{Store, codes, eventually, is_root, list, signal, skip, whole, with_little_time},
 };
 
 /// Computes without calling anything, so that it is the innermost function of its samples.
@@ -107,7 +107,7 @@ fn a_function_that_burns_is_in_the_profile_and_each_sample_in_one_stack() {
     let burner = Burner::start();
     // A machine may give the burner no CPU for all this time, and then has no sample of it: so it
     // is tried for longer.
-    let tried = with_time(|duration| {
+    let tried = with_little_time(|duration| {
         let store = Store::new();
         let asked = ["--profile=499", "--duration", duration];
         if profiled(&store, &asked).is_none() {

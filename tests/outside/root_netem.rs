@@ -13,7 +13,8 @@ use std::{
 use serde_json::Value;
 
 use super::support::{
-    Store, eventually, finish, in_guest, is_counted, list, piped, signal, skip, whole, write_secret,
+    SHORTLY_LOGGED, Store, eventually, finish, in_guest, is_counted, list, piped, signal, skip,
+    whole, write_secret,
 };
 
 const NETWORKS: [(&str, &str, &str); 2] =
@@ -105,7 +106,7 @@ fn ping(store: &Store, name: &str) -> Child {
     let to = ["--to", "192.0.2.2:7117", "--token-file", token.to_str().unwrap()];
     let what = ["run", "pingpong", "--transport", "udp", "--trace", "off", "--warmup", "100ms"];
     let timeout = format!("{}ms", timeout().as_millis());
-    let more = ["--duration", "1h", "--timeout", &timeout, "--name", name];
+    let more = ["--duration", SHORTLY_LOGGED, "--timeout", &timeout, "--name", name];
     tardy_in(store, "near", &[&what[..], &to, &more].concat())
 }
 

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{
     echo::{Listening, end, listening},
     support::{
-        Said, Store, TARDY, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
-        write_secret,
+        SHORTLY_LOGGED, Said, Store, TARDY, codes, eventually, finish, is_root, list, piped,
+        signal, skip, whole, write_secret,
     },
 };
 
@@ -189,7 +189,8 @@ fn an_echo_that_is_killed_ends_the_run_which_is_kept() {
     let Some(both) = TwoMachines::new() else { return };
     for transport in ["udp", "tcp"] {
         let echo = both.echo(&[]);
-        let child = both.start_run("pingpong", &["--transport", transport, "--duration", "1h"]);
+        let child =
+            both.start_run("pingpong", &["--transport", transport, "--duration", SHORTLY_LOGGED]);
         both.store.wait_measuring("r");
         signal(&echo.child, "KILL");
         let said = finish(child);
@@ -206,7 +207,7 @@ fn a_network_that_goes_away_ends_the_run_which_is_kept_and_the_echo_answers_agai
     let Some(both) = TwoMachines::new() else { return };
     let echo = both.echo(&[]);
     for (machine, timeout) in [(&both.far, "50ms"), (&both.near, "50ms")] {
-        let more = ["--transport", "udp", "--duration", "1h", "--timeout", timeout];
+        let more = ["--transport", "udp", "--duration", SHORTLY_LOGGED, "--timeout", timeout];
         let child = both.start_run("pingpong", &more);
         both.store.wait_measuring("r");
         both.set(machine, "down");

@@ -5,7 +5,7 @@ use std::fs;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::support::{Store, finish, read_record, signal};
+use super::support::{LIGHT_LOAD, Store, finish, read_record, signal};
 
 /// The schema, itself checked against draft 2020-12.
 pub(crate) fn schema() -> Validator {
@@ -30,7 +30,7 @@ pub(crate) fn faults(schema: &Validator, record: &Value) -> Vec<String> {
 fn every_kind_of_run_keeps_to_the_schema() {
     let (store, schema) = (Store::new(), schema());
     for (name, arguments) in [
-        ("loaded", &["--duration", "1s", "--load", "hackbench:groups=1", "--load", "idle"][..]),
+        ("loaded", &["--duration", "1s", "--load", LIGHT_LOAD, "--load", "idle"][..]),
         ("raw", &["--samples", "100", "--raw", "--threads", "2"]),
         ("relative", &["--duration", "200ms", "--wake", "relative", "--no-dma-latency"]),
         ("timerfd", &["--duration", "200ms", "--wake", "timerfd", "--policy", "other"]),
@@ -150,7 +150,7 @@ fn members(value: &Value, at: &str, places: &mut Vec<(String, String)>) {
 fn loaded() -> Value {
     let store = Store::new();
     // Long enough for the load to be seen at work on a busy machine.
-    let arguments = ["--duration", "1s", "--cpus", "0", "--load", "hackbench:groups=1"];
+    let arguments = ["--duration", "1s", "--cpus", "0", "--load", LIGHT_LOAD];
     let mut record = read_record(&store.measure("r", &arguments));
     // What the machine at hand adds is not what is mutated here.
     record["caveats"] = json!([]);

@@ -6,8 +6,8 @@ use std::{fs, net::UdpSocket, process::Child, time::Duration};
 use serde_json::Value;
 
 use super::support::{
-    Said, Store, codes, eventually, finish, is_root, is_stopped, list, pause, piped, read_record,
-    signal, skip, wait_until_read, whole,
+    SHORTLY_LOGGED, Said, Store, codes, eventually, finish, is_root, is_stopped, list, pause,
+    piped, read_record, signal, skip, wait_until_read, whole,
 };
 
 const STREAM: [&str; 8] =
@@ -63,7 +63,8 @@ fn kill(pid: i32, how: rustix::process::Signal) {
 
 /// Starts a stream that continues until it is ended, and waits until it measures.
 fn started(store: &Store, name: &str, arguments: &[&str]) -> (Child, i32) {
-    let child = store.start(&[&STREAM, arguments, &["--duration", "1h", "--name", name]].concat());
+    let child = store
+        .start(&[&STREAM, arguments, &["--duration", SHORTLY_LOGGED, "--name", name]].concat());
     store.wait_measuring(name);
     (child, far_ends(store)[0])
 }
@@ -259,7 +260,8 @@ fn an_interface_that_goes_down_is_reported_and_the_run_goes_on() {
     eventually("packets of the outage are lost", || {
         let store = Store::new();
         let arguments =
-            [&STREAM[..], &["--rate", "1kpps", "--duration", "1h", "--name", "down"]].concat();
+            [&STREAM[..], &["--rate", "1kpps", "--duration", SHORTLY_LOGGED, "--name", "down"]]
+                .concat();
         let child = alone_in_a_network(&store, 65_536, &arguments);
         store.wait_measuring("down");
         let within = |words: &[&str]| {

@@ -33,6 +33,13 @@ pub(crate) fn patience() -> Duration {
 /// interval of a second.
 pub(crate) const LONG: &str = "15m";
 
+/// As [`LONG`], of runs that keep CPUs busy: a test need not wait long for the first interval of
+/// the log, which takes 240 ms.
+pub(crate) const SHORTLY_LOGGED: &str = "4m";
+
+/// Some load that works, for tests to which it is all the same which: hackbench takes all CPUs.
+pub(crate) const LIGHT_LOAD: &str = "burn:threads=1,share=10";
+
 /// `nobody` on every distribution that matters.
 pub(crate) const NOBODY: u32 = 65_534;
 
@@ -300,9 +307,13 @@ pub(crate) fn pause(time: Duration) {
 
 /// Tries with more and more time until there was enough of it: for what must happen within a time
 /// that cannot be made longer afterwards.
-pub(crate) fn with_time<T>(mut within: impl FnMut(&str) -> Option<T>) -> T {
-    let mut times = [2, 8, 32, 128].into_iter();
-    times.find_map(|seconds| within(&format!("{seconds}s"))).expect("enough time")
+pub(crate) fn with_time<T>(within: impl FnMut(&str) -> Option<T>) -> T {
+    ["2s", "8s", "32s", "128s"].into_iter().find_map(within).expect("enough time")
+}
+
+/// As [`with_time`], where half a second is enough most times.
+pub(crate) fn with_little_time<T>(within: impl FnMut(&str) -> Option<T>) -> T {
+    ["500ms", "2s", "8s", "32s", "128s"].into_iter().find_map(within).expect("enough time")
 }
 
 /// Sends a signal, `KILL` say, to one process.

@@ -10,7 +10,7 @@ use super::{
     schema::{faults, schema},
     support::{
         SHORT, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
-        with_time,
+        with_little_time,
     },
 };
 
@@ -76,8 +76,8 @@ fn the_parts_of_a_round_trip_sum_to_it_over_every_kind_of_way() {
     }
     for transport in ["tcp", "unix-dgram", "futex"] {
         let store = Store::new();
-        let run = ["run", "pingpong", "--transport", transport, "--warmup", "200ms"];
-        let asked = ["--duration", "1s", "--trace", "stages", "--name", "r"];
+        let run = ["run", "pingpong", "--transport", transport, "--warmup", "50ms"];
+        let asked = ["--duration", "300ms", "--trace", "stages", "--name", "r"];
         let said = store.run(&[&run[..], &asked].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
         let record = store.show("r");
@@ -128,7 +128,7 @@ fn a_run_with_peaks_leaves_the_worst_whole_and_the_sums_of_all_late_ones() {
         return skip("wake-ups cannot be traced here");
     }
     // After a warm-up that was worse than a short run, the worst wake-up need not be kept.
-    let (store, record, peaks) = with_time(|duration| {
+    let (store, record, peaks) = with_little_time(|duration| {
         let store = Store::new();
         let load = ["--load", "hackbench:groups=1", "--duration", duration, "--peaks", "20"];
         let record = traced(&store, "peaks", &load);

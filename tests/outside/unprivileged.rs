@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{SHORT, Store, codes, finish, is_root, list, piped, skip, whole};
+use super::support::{LIGHT_LOAD, SHORT, Store, codes, finish, is_root, list, piped, skip, whole};
 
 fn measured(store: &Store, limits: &str, more: &[&str]) -> Value {
     let arguments = [&SHORT[..], &["--duration", "500ms", "--name", "r"], more].concat();
@@ -95,7 +95,7 @@ fn policy_other_that_was_asked_for_is_no_doubt() {
 #[test]
 fn a_load_works_without_rights() {
     let store = Store::unprivileged();
-    let record = measured(&store, "ulimit -r 0", &["--load", "hackbench:groups=1"]);
+    let record = measured(&store, "ulimit -r 0", &["--load", LIGHT_LOAD]);
     assert!(whole(&record["loads"][0]["proof"]["operations"]) > 0, "{record}");
 }
 

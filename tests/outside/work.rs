@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     attach::{Workers, can_attach, work},
     attach_response::{part, pin, sleep_until_next},
-    support::{Store, is_counted, is_root, list, skip, whole, with_time},
+    support::{Store, is_counted, is_root, list, skip, whole, with_little_time},
 };
 
 const MS: i64 = 1_000_000;
@@ -60,7 +60,7 @@ fn a_response_over_the_deadline_names_who_came_in_the_midst_of_the_work() {
     });
     let cpu = first_cpu();
     // A busy machine may spoil all cycles of a short time: then for longer.
-    let (store, why) = with_time(|duration| {
+    let (store, why) = with_little_time(|duration| {
         let store = Store::new();
         let why = beside_the_hog(&store, &cpu, duration);
         let is_named = |peak: &Value| {

@@ -5,7 +5,7 @@ use std::{process::Child, time::Duration};
 use super::{
     super::{
         killed::{Killing, killed_at_random},
-        support::{codes, eventually, finish, is_stopped, pause, signal, whole},
+        support::{SHORTLY_LOGGED, codes, eventually, finish, is_stopped, pause, signal, whole},
     },
     Listening, Store,
     attack::still_answers,
@@ -16,7 +16,7 @@ use super::{
 fn near_end(store: &Store, echo: &Listening, transport: &str, timeout: &str) -> Child {
     let run = ["run", "pingpong", "--to", &echo.address, "--transport", transport];
     let terms = ["--policy", "other", "--trace", "off", "--warmup", "20ms", "--timeout", timeout];
-    store.start(&[&run[..], &terms, &["--duration", "1h", "--name", "r"]].concat())
+    store.start(&[&run[..], &terms, &["--duration", SHORTLY_LOGGED, "--name", "r"]].concat())
 }
 
 #[test]
