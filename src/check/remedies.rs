@@ -218,7 +218,7 @@ mod tests {
             (Cause::Unexplained, "asleep", &[], "no remedy known"),
             (Cause::Thread, "cc", &["cc/1", "cc/2"], "2 tasks"),
             (Cause::Thread, "cc", &[], "no peak"),
-            (Cause::Thread, "cc", &["cc/7"], "no task 7"),
+            (Cause::Thread, "cc", &["cc/7"], "task 7 (cc) has ended"),
             (Cause::Hardirq, "timer: watchdog_timer_fn", &[], "is so already"),
             (Cause::IdleExit, "C6", &[], "no idle states"),
         ] {

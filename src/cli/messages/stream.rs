@@ -291,7 +291,7 @@ mod tests {
                 "--far-wait is not supported with --to",
             ),
             (MessageFlags { to: text("h:1"), group, ..none() }, "--group is not supported"),
-            (MessageFlags { token_file: Some("f".into()), ..none() }, "without --to"),
+            (MessageFlags { token_file: Some("f".into()), ..none() }, "needs --to"),
         ] {
             let said = why(&flags);
             assert!(said.contains(words), "{said}");
