@@ -97,7 +97,7 @@ fn a_base_that_decides_nothing_is_refused_before_anything_is_measured() {
         ("worse<5%@p99 vs nosuch", "no run \"nosuch\""),
         ("worse<5%@p99", "say worse than which run"),
         ("worse<5%@p95 vs e", "unknown metric \"p95\""),
-        ("worse@p99 vs e", "write worse<5%@p99"),
+        ("worse@p99 vs e", "use worse<5%@p99"),
         ("cpu9:worse<5%@p99 vs e", "unknown series cpu9"),
     ] {
         let said = made(&store, "new", "exponential", &["--gate", gate]);
