@@ -4,6 +4,7 @@ mod bench;
 mod docs;
 mod inject;
 mod licenses;
+mod reference;
 mod simulate;
 mod site;
 mod stress;
@@ -33,6 +34,8 @@ enum Verb {
     Inject(inject::InjectFlags),
     /// Write the notices of what is linked into tardy
     Licenses,
+    /// Write docs/reference/cli.md, the page of all commands and options
+    Reference,
     Simulate(simulate::SimulateFlags),
     /// Write the documents as HTML pages
     Site(Destination),
@@ -87,6 +90,7 @@ fn dispatch(verb: Verb) -> Result<bool> {
         Verb::Docs(to) => docs::write(&to.directory),
         Verb::Inject(flags) => inject::run(&flags),
         Verb::Licenses => licenses::write(),
+        Verb::Reference => reference::write(),
         Verb::Simulate(flags) => simulate::run(&flags),
         Verb::Site(to) => site::write(&site::root(), &to.directory),
         Verb::Stress(flags) => return stress::run(&flags),
