@@ -115,7 +115,7 @@ pub(super) struct DeadlineFlags {
     /// as the wake-up that served it; where the end of work is judged, each period without any is
     /// missed. Bursts, and the most misses in any 10, 100 and 1,000 periods, take the single
     /// samples that --raw keeps, which are of wake-ups and messages. A run remembers its deadline,
-    /// and `tardy show` uses it without --store.
+    /// and `tardy show` uses it without --deadline.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub deadline: Option<Nanos>,
 }
