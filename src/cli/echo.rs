@@ -47,7 +47,7 @@ pub(super) struct EchoFlags {
     /// File with a secret that both ends share; required beyond loopback
     #[arg(long, value_name = "FILE", help_heading = "Peers")]
     token_file: Option<PathBuf>,
-    /// Answer other programs: no handshake, messages returned unchanged
+    /// The other end is another program: no handshake, messages returned unchanged
     #[arg(long, requires = "transport", help_heading = "Peers")]
     foreign: bool,
     /// Maximum messages per second to answer for one peer, e.g. 50kpps [default: 200kpps]

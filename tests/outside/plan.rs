@@ -412,7 +412,7 @@ fn two_plans_of_parts_stand_beside_each_other_on_a_page_part_by_part() {
         list(&gated["gates"]).iter().filter_map(|gate| gate["cell"].as_str()).collect();
     assert_eq!(cells.len(), 6, "{cells:?}");
     let other = store.run(&["suite", "--resume=y"]);
-    assert!(other.err.contains("it is the plan \"parts\" and no suite"), "{other:?}");
+    assert!(other.err.contains("it is the plan \"parts\", not a suite"), "{other:?}");
 
     let one = plan_page(&store, &["--pages=0"]);
     let suite = &one["matrix"]["suite"];

@@ -193,7 +193,7 @@ mod tests {
         write(&root(), to.path()).unwrap();
         let first = fs::read_to_string(to.path().join("index.html")).unwrap();
         assert!(first.contains("<h1 id=\"tutorial-find-and-fix-a-late-wake-up\">"), "{first}");
-        assert!(first.contains("href=\"why.html#the-causes\""), "{first}");
+        assert!(first.contains("href=\"measuring.html#rules-of-thumb\""), "{first}");
         assert!(to.path().join("files/docs/page.png").is_file());
         // No document is missing in the list.
         let text = read(&root().join(CONTENTS)).unwrap();
