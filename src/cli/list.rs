@@ -123,7 +123,12 @@ impl Listed<'_> {
         vec![
             run.status.as_str().into(),
             run.validity.displayed().into(),
-            format!("{probe} {}, {length}", words::loads(&run.loads)),
+            match run.command_failure() {
+                Some(how) => {
+                    format!("command {how}; {probe} {}, {length}", words::loads(&run.loads))
+                }
+                None => format!("{probe} {}, {length}", words::loads(&run.loads)),
+            },
             run.max().map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
         ]
     }
@@ -141,6 +146,7 @@ fn of_run(listed: &ListedRun) -> serde_json::Value {
         "cell": cell,
         "status": run.status,
         "validity": run.validity,
+        "command_failure": run.command_failure(),
         "machine": run.facts.hostname,
         "kernel": run.facts.kernel,
         "probe": run.probe.name(),
@@ -192,6 +198,26 @@ mod tests {
         });
         fs::create_dir_all(store.place(id)).unwrap();
         fs::write(store.place(id).join("run.json"), record.to_string()).unwrap();
+    }
+
+    #[test]
+    fn a_command_that_failed_is_listed_before_what_was_measured_of_it() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(place.path().into())).unwrap();
+        let id = "20261121-203055.042-1f0c";
+        write(&store, id, "crashed");
+        let file = store.place(id).join("run.json");
+        let mut record: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        record["attached"] = json!({"threads": 1, "command": {
+            "argv": ["ctl"], "ended": "signal 11", "exit_code": null, "ended_by_tardy": false,
+        }});
+        fs::write(&file, record.to_string()).unwrap();
+        let listing = store.listing().unwrap();
+        let runs = listed(&listing, None);
+        let lines = table(&runs, None);
+        assert!(lines[1].contains("command was killed by signal 11 (SIGSEGV); timer"), "{lines:?}");
+        assert_eq!(runs[0].json()["command_failure"], "was killed by signal 11 (SIGSEGV)");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod ab;
 mod audio;
 mod attach;
 mod bandwidth;
+mod blank;
 mod check;
 mod compare;
 mod cyclictest;
@@ -46,7 +47,9 @@ mod trend;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, ensure};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
+};
 
 use crate::{
     lab::guest::init,
@@ -260,7 +263,10 @@ fn parse() -> clap::error::Result<(Cli, bool)> {
 fn parse_words<W: Into<OsString> + Clone>(
     words: impl IntoIterator<Item = W>,
 ) -> clap::error::Result<(Cli, bool)> {
-    let matches = Cli::command().try_get_matches_from(words)?;
+    let mut definition = Cli::command();
+    let matches = definition.try_get_matches_from_mut(words)?;
+    blank::refuse(&definition, &matches)
+        .map_err(|why| definition.error(ErrorKind::InvalidValue, why))?;
     let names_store = matches.value_source("store") == Some(ValueSource::CommandLine);
     Ok((Cli::from_arg_matches(&matches)?, names_store))
 }

@@ -29,7 +29,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
 }
 
 /// How a command that was attached to failed, before what was measured of it.
-fn failed_command(document: &Document) -> String {
+pub(super) fn failed_command(document: &Document) -> String {
     let Some(record) = &document.attached else { return String::new() };
     let Some(how) = record.command.as_ref().and_then(AttachedCommand::failure) else {
         return String::new();

@@ -100,9 +100,13 @@ pub fn verdict(caveats: &[Caveat]) -> Validity {
     }
 }
 
-/// Sorts caveats, worst first, and keeps their order otherwise.
+/// The code of a command that failed while it was measured: the first fact of its run, before any
+/// doubt about figures.
+pub const COMMAND_FAILED: &str = "attach_command_failed";
+
+/// Sorts caveats, a failed command first and then the worst, and keeps their order otherwise.
 pub fn sort(caveats: &mut [Caveat]) {
-    caveats.sort_by_key(|caveat| std::cmp::Reverse(caveat.effect));
+    caveats.sort_by_key(|caveat| (caveat.code != COMMAND_FAILED, std::cmp::Reverse(caveat.effect)));
 }
 
 #[cfg(test)]
@@ -117,6 +121,19 @@ mod tests {
             remedy: "r".into(),
             values: Map::new(),
         }
+    }
+
+    #[test]
+    fn a_failed_command_comes_before_the_worst_doubt() {
+        let mut caveats = [
+            Caveat { code: "informs".into(), ..caveat(Effect::Informs) },
+            Caveat { code: "invalidates".into(), ..caveat(Effect::Invalidates) },
+            Caveat { code: COMMAND_FAILED.into(), ..caveat(Effect::Informs) },
+            Caveat { code: "weakens".into(), ..caveat(Effect::Weakens) },
+        ];
+        sort(&mut caveats);
+        let codes = caveats.map(|caveat| caveat.code);
+        assert_eq!(codes, [COMMAND_FAILED, "invalidates", "weakens", "informs"]);
     }
 
     #[test]

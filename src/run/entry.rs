@@ -14,6 +14,7 @@ use serde::{
 };
 
 use super::{
+    attach::AttachedCommand,
     caveat::Validity,
     document::{LoadRecord, RunParameters, SCHEMA_VERSION, Status},
     facts::Facts,
@@ -189,7 +190,18 @@ pub struct RunEntry {
     /// The result of messages; `None` if none are exchanged.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
+    /// What became of threads of others that were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<EntryAttached>,
     series: Vec<SeriesEntry>,
+}
+
+/// What a [`RunEntry`] has of threads of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryAttached {
+    /// The command that was started; absent if none was.
+    pub command: Option<AttachedCommand>,
 }
 
 /// What a [`RunEntry`] has of the setup.
@@ -261,7 +273,14 @@ impl RunEntry {
         if let Some(messages) = &mut self.messages {
             messages.ends = Vec::new();
         }
+        self.attached = self.attached.filter(|attached| attached.command.is_some());
         self
+    }
+
+    /// How the command that was attached to failed; nothing if it did not.
+    #[must_use]
+    pub fn command_failure(&self) -> Option<String> {
+        self.attached.as_ref()?.command.as_ref()?.failure()
     }
 
     /// Whether it ended in order, so that its record will not change.
@@ -344,6 +363,7 @@ impl From<Run> for RunEntry {
             duration_ns: document.duration_ns,
             log_interval_ns: document.log_interval_ns,
             messages: document.messages,
+            attached: document.attached.map(|record| EntryAttached { command: record.command }),
             series: document.series.into_iter().map(SeriesEntry::from).collect(),
         }
     }

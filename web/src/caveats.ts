@@ -10,6 +10,9 @@ const SHOWN = 4;
 const EFFECT: { [effect: string]: string } = { invalidates: 'error', weakens: 'warning', informs: 'info' };
 const RANK: { [effect: string]: number } = { invalidates: 0, weakens: 1, informs: 2 };
 
+/** The first fact of its run, before any doubt about figures: as `run/caveat.rs` sorts. */
+const COMMAND_FAILED = 'attach_command_failed';
+
 export function caveatList(caveats: Caveat[]): HTMLElement {
   return h('ul', { class: 'caveat-list' }, ...caveats.map((caveat) => item(caveat, true, '')));
 }
@@ -21,8 +24,9 @@ export function caveatSection(runs: PageRun[]): HTMLElement | null {
 }
 
 function ofRun({ record }: PageRun, index: number, several: boolean): HTMLElement {
-  const sorted = [...record.caveats].sort((a, b) => (RANK[a.effect] ?? 0) - (RANK[b.effect] ?? 0));
-  const weigh = sorted.filter(({ effect }) => effect !== 'informs').length;
+  const rank = ({ code, effect }: Caveat) => code === COMMAND_FAILED ? -1 : RANK[effect] ?? 0;
+  const sorted = [...record.caveats].sort((a, b) => rank(a) - rank(b));
+  const weigh = sorted.filter(({ code, effect }) => code === COMMAND_FAILED || effect !== 'informs').length;
   const hidden = Math.max(0, sorted.length - SHOWN);
   const name = several
     ? h('h3', { class: 'run-name' }, runMark(index), record.name) : null;

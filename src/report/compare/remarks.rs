@@ -21,7 +21,7 @@ pub(super) fn of(
     figures: &[ComparedFigureRow],
     options: &CompareOptions,
 ) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = a.iter().chain(b).filter_map(|run| failed(run)).collect();
     let documents: Vec<&Document> = a.iter().chain(b).map(|run| run.document()).collect();
     if let Some(remark) = delays::remark(&documents) {
         remarks.push(remark);
@@ -40,6 +40,12 @@ pub(super) fn of(
     remarks.extend(missed_periods(a, b, series));
     remarks.extend(left_out(a, b, series));
     remarks
+}
+
+/// That the command which was measured failed: its figures are of a program that crashed.
+fn failed(run: &LoggedRun) -> Option<String> {
+    let how = run.document().attached.as_ref()?.command.as_ref()?.failure()?;
+    Some(format!("The command of {} {how}: its figures are of a program that failed.", run.name()))
 }
 
 /// What was removed from each run, where they are without the time of their hypervisors.

@@ -26,6 +26,7 @@ use crate::{
             responses::{self, ResponseCause},
         },
         cycles_headline,
+        headline::failed_command,
         sample_name::SampleName,
     },
     run::{
@@ -205,6 +206,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
     if let Some(cycles) = cycles_headline::cycles(&run.document) {
         why.verdict = format!("{cycles}. {}", why.verdict);
     }
+    why.verdict = failed_command(&run.document) + &why.verdict;
     Ok((why, run.record_with(caveats)))
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    run::caveat::Effect,
+    run::caveat::{COMMAND_FAILED, Effect},
     units::{Nanos, count, many},
 };
 
@@ -71,7 +71,7 @@ impl AttachCaveat {
                 "Use --comm to look at every thread of a name, also at those that come later.",
             ),
             Self::CommandFailed { ended } => (
-                "attach_command_failed",
+                COMMAND_FAILED,
                 Informs,
                 format!("The command did not end with exit code 0: {ended}."),
                 "Look at what it printed; tardy's own exit code is about the measurement.",
