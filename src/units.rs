@@ -11,7 +11,7 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 pub use amount::{AmountError, ByteSize, SampleCount};
-pub use words::{count, cpus, many, rate, span, times};
+pub use words::{count, cpus, grouped, many, percent, rate, share, span, times};
 
 /// A signed time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -325,10 +325,16 @@ mod tests {
         assert_eq!(span(172_800.0), "2 d");
         assert_eq!(span(277_300.0), "3 d 5 h");
         assert_eq!(span(7_500.0), "2 h 5 min");
-        assert_eq!(count(1_234_567), "1 234 567");
-        assert_eq!(rate(812_345.0), "812 k");
-        assert_eq!(rate(1_420_000.0), "1.42 M");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(rate(812_345.0), "812k");
+        assert_eq!(rate(1_420_000.0), "1.42M");
         assert_eq!(rate(12.0), "12");
+        let numbers = ["-1234.5678", "123", "+12345", "0.1234"].map(grouped);
+        assert_eq!(numbers, ["-1,234.5678", "123", "+12,345", "0.1234"]);
+        assert_eq!([percent(0.614, 0), percent(0.0412, 1)], ["61%", "4.1%"]);
+        let shares = [1.0, 0.9999, 0.997, 0.614, 0.05, 0.0012, 0.00021, 1e-5, 0.0].map(share);
+        let words = ["100%", ">99.9%", "99.7%", "61%", "5.0%", "0.12%", "0.021%", "<0.01%", "0%"];
+        assert_eq!(shares, words);
     }
 
     #[test]

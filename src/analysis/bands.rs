@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_band_has_the_causes_of_the_buckets_above_it_by_cpu() {
-        // 1 % of 10 000 is above 5 us: 90 of 16.384 us, 10 of 65.536 us.
+        // 1% of 10,000 is above 5 us: 90 of 16.384 us, 10 of 65.536 us.
         let total = total(&[(5_000, 9_900), (16_384, 90), (65_536, 10)]);
         let blame = Blame {
             causes: vec![

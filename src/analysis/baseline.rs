@@ -217,7 +217,7 @@ impl Baseline {
 
     /// What runs say of each kernel, load and figure, where the load has a baseline; `margin` is
     /// what is allowed, in place of that of each figure. All that are compared share an error
-    /// probability of 5 %.
+    /// probability of 5%.
     #[must_use]
     pub fn decide(&self, runs: &[&Document], margin: Option<f64>) -> Vec<BaselineResult> {
         let mut cells: BTreeMap<(&str, &str), BTreeMap<PhaseId, RunFigures>> = BTreeMap::new();

@@ -4,7 +4,7 @@
 //! 28, 1979, p. 126), standardised as Mann and Whitney's test is (Ross, Tasoulis and Adams,
 //! Technometrics 53, 2011, p. 379), and the place where they differ most is the step. Neighbours
 //! that depend on each other make such differences by chance: with a correlation of 0.3 a nominal
-//! 5 % becomes 30 %. So the correlation of neighbours is estimated from what the step leaves, and
+//! 5% becomes 30%. So the correlation of neighbours is estimated from what the step leaves, and
 //! the difference is reduced by its part of the variance, (1 + r) / (1 - r).
 //!
 //! `cargo xtask simulate trends` prints false alarms and power.
@@ -294,7 +294,7 @@ mod tests {
         for correlation in [0.0, 0.3, 0.6] {
             let is_found = |_: &u32| !steps(&noise(60, correlation, &mut random), 0.05).is_empty();
             let found = (0..400).filter(is_found).count();
-            // 5 % are 20, whose standard deviation is 4.4; the seed is fixed.
+            // 5% are 20, whose standard deviation is 4.4; the seed is fixed.
             assert!(found <= 30, "{correlation}: {found} of 400");
         }
     }

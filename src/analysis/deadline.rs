@@ -9,7 +9,7 @@ use crate::run::summary::ENOUGH_BEYOND;
 /// The probability with which an interval misses on either side.
 const TAIL: f64 = 0.025;
 
-/// The 95 % interval of the share of misses, from 0 to 1, by the score of Wilson (JASA 22, 1927, p.
+/// The 95% interval of the share of misses, from 0 to 1, by the score of Wilson (JASA 22, 1927, p.
 /// 209) with as many samples as independent ones would say as much. Absent with fewer than 10
 /// independent misses, and where how they depend on each other cannot be estimated.
 #[must_use]

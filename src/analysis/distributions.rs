@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_binomial_center_is_that_of_the_tables() {
-        // Ranks of the sign test (Conover, table A3): 20 throws, 2.07 % at 5 or fewer, 5.77 % at 6.
+        // Ranks of the sign test (Conover, table A3): 20 throws, 2.07% at 5 or fewer, 5.77% at 6.
         assert_eq!(binomial_center(20, 0.5, 0.025), (6, 14));
         assert_eq!(binomial_center(6, 0.5, 0.025), (1, 5));
         // P(X = 0) = 0.9^10 = 0.3487; P(X <= 2) = 0.9298, P(X <= 3) = 0.9872.

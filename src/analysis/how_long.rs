@@ -1,6 +1,6 @@
 //! How long must a run be, so that a share of late samples can be said to be below a limit?
 //!
-//! The samples that it takes so that, with the share that was seen, the 95 % interval lies below
+//! The samples that it takes so that, with the share that was seen, the 95% interval lies below
 //! the limit in four of five runs (the usual size of a test of one proportion: Fleiss, Levin, Paik,
 //! Statistical Methods for Rates and Proportions, 3rd ed., section 2.2.1), and at least 20 beyond
 //! the percentile: it takes 10, and how much samples depend on each other is itself an estimate.
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::run::summary::ENOUGH_BEYOND;
 
-/// The tail of a 95 % interval, and one run in five that does not decide.
+/// The tail of a 95% interval, and one run in five that does not decide.
 const TAIL: f64 = 0.025;
 const UNDECIDED: f64 = 0.2;
 
@@ -31,7 +31,7 @@ pub enum Needed {
     Never {
         /// The share of late samples that was seen.
         share: f64,
-        /// Whether its 95 % interval (Wilson's score) lies above what may be late.
+        /// Whether its 95% interval (Wilson's score) lies above what may be late.
         is_certain: bool,
     },
     /// Nothing was measured, or nothing may be late.
@@ -62,7 +62,7 @@ pub fn needed(allowed: f64, blocks: &[BlockCount], at_percentile: Option<f64>) -
     Needed::Samples { samples: least.max(decided) * effect, is_least: at_limit.is_none() }
 }
 
-/// The lower end of the 95 % interval of a share of `samples` samples (Wilson, Journal of the
+/// The lower end of the 95% interval of a share of `samples` samples (Wilson, Journal of the
 /// American Statistical Association 22, 1927, p. 209).
 fn lower_end(share: f64, samples: f64) -> f64 {
     let z = normal_upper(TAIL);

@@ -66,7 +66,7 @@ pub struct Matrix {
     pub loads: Vec<MatrixRow>,
     /// What a reader must know before comparing: sentences.
     pub remarks: Vec<String>,
-    /// How many figures were compared, which share the error probability of 5 %.
+    /// How many figures were compared, which share the error probability of 5%.
     pub comparisons: usize,
 }
 
@@ -143,7 +143,7 @@ pub struct Figure {
     pub high: i64,
     /// The median over start phases.
     pub median: i64,
-    /// Lower end of the 95 % interval of the median over all phases there could be; absent for the
+    /// Lower end of the 95% interval of the median over all phases there could be; absent for the
     /// maximum, and with fewer than 6 phases.
     pub median_low: Option<i64>,
     /// Upper end of it.
@@ -181,7 +181,7 @@ pub struct JudgedFigure {
     pub high: Option<f64>,
     /// Whether phases were compared in pairs.
     pub is_paired: bool,
-    /// Figures that share the error probability with this one: that of its interval is 5 % divided
+    /// Figures that share the error probability with this one: that of its interval is 5% divided
     /// by it.
     pub share: usize,
 }

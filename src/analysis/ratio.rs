@@ -27,7 +27,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum EstimateError {
     /// Even from the smallest to the largest is not sure enough.
-    #[error("{count} values are too few for {percent} % confidence; take at least {needed}",
+    #[error("{count} values are too few for {percent}% confidence; take at least {needed}",
         percent = .confidence * 100.0)]
     TooFew {
         /// How many there were.
@@ -156,7 +156,7 @@ mod tests {
     fn too_few_values_are_refused_with_the_number_that_would_do() {
         let error = median(&[1.0; 5], 0.95).unwrap_err();
         assert_eq!(error, EstimateError::TooFew { count: 5, confidence: 0.95, needed: 6 });
-        assert_eq!(error.to_string(), "5 values are too few for 95 % confidence; take at least 6");
+        assert_eq!(error.to_string(), "5 values are too few for 95% confidence; take at least 6");
         assert!(median(&[], 0.95).is_err());
     }
 

@@ -49,7 +49,7 @@ pub struct ReplicatedResult {
     /// Upper end of its interval.
     pub high: f64,
     /// Figures that share the error probability with this one, with itself: that of its interval is
-    /// 5 % divided by it.
+    /// 5% divided by it.
     pub share: usize,
     /// What follows.
     pub verdict: AbVerdict,
@@ -206,7 +206,7 @@ mod tests {
             }
             low
         };
-        // Enough for a half of 5 %, and not for a third.
+        // Enough for a half of 5%, and not for a third.
         let middle = at(0.02);
         let strong = at(0.001);
         let of = |shifts: [f64; 3]| {

@@ -1,4 +1,4 @@
-//! The shift function: by which factor B differs from A, percentile by percentile, each with a 95 %
+//! The shift function: by which factor B differs from A, percentile by percentile, each with a 95%
 //! interval (Doksum, Annals of Statistics 2, 1974, p. 267). It shows where in the
 //! distribution a difference is; it is not corrected for the number of percentiles, and judges
 //! nothing.

@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn what_is_too_small_too_short_or_without_records_is_not_made_up() {
         let mut runs = nights(60, 99, 1.0);
-        // So steady that a step of 3 % stands out, and yet matters to nobody.
+        // So steady that a step of 3% stands out, and yet matters to nobody.
         let level = |night: usize| if night < 30 { 50_000 } else { 51_500 };
         for (night, run) in runs.iter_mut().enumerate() {
             run.p99_ns = Some(level(night) + (night * 37 % 11) as i64);

@@ -42,7 +42,7 @@ fn steal_time(subject: &CheckedMachine) -> Finding {
     Finding::costs(
         CODE,
         severity,
-        format!("the hypervisor took {percent:.1} % of CPU {}'s time since boot", worst.cpu),
+        format!("the hypervisor took {percent:.1}% of CPU {}'s time since boot", worst.cpu),
         "use a host that is not overcommitted, or dedicated CPUs (a dedicated instance)",
     )
 }

@@ -301,8 +301,8 @@ fn the_place() {
     assert_ok("virtual_machine", &[("/proc/cpuinfo", "flags : fpu\n")]);
     let stat = |steal: u32| format!("cpu0 {} 0 0 0 0 0 0 {steal}\n", 1_000 - steal);
     assert_ok("steal_time", &[("/proc/stat", &stat(0))]);
-    assert_costs("steal_time", Matters, "2.0 %", &[("/proc/stat", &stat(20))]);
-    assert_costs("steal_time", Serious, "9.0 %", &[("/proc/stat", &stat(90))]);
+    assert_costs("steal_time", Matters, "2.0%", &[("/proc/stat", &stat(20))]);
+    assert_costs("steal_time", Serious, "9.0%", &[("/proc/stat", &stat(90))]);
     assert_costs("container", Little, "rtprio=99", &[("/.dockerenv", "")]);
     assert_costs("container", Little, "kubepods", &[("/proc/1/cgroup", "0::/kubepods/pod1\n")]);
     assert_ok("container", &[("/proc/1/cgroup", "0::/init.scope\n")]);

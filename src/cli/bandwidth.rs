@@ -119,7 +119,7 @@ mod tests {
         for (wrong, why) in [
             (&[0][..], "0 bytes makes no sense"),
             (&[1 << 30][..], "from 1B to 256MiB"),
-            (&[4096, 4096][..], "4 096 bytes are named twice"),
+            (&[4096, 4096][..], "4,096 bytes are named twice"),
         ] {
             let error = planned(&sizes(wrong)).unwrap_err().to_string();
             assert!(error.starts_with("--sizes") && error.contains(why), "{error}");

@@ -303,7 +303,7 @@ pub(super) fn samples(text: &str) -> Result<u64, String> {
     text.parse().map(|SampleCount(count)| count).map_err(|error: AmountError| error.to_string())
 }
 
-/// A share in percent, more than nothing and at most 100 %: 0.05 for `5%`.
+/// A share in percent, more than nothing and at most 100%: 0.05 for `5%`.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn a_margin_is_a_share_in_percent() {
         assert_eq!(margin("5%"), Ok(0.05));
-        assert_eq!(margin("2.5 %"), Ok(0.025));
+        assert_eq!(margin("2.5%"), Ok(0.025));
         for (wrong, says) in [
             ("5", "has no unit"),
             ("0%", "out of range"),

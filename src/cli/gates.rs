@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct GateFlags {
     /// Limit, e.g. p99.9<=80us, missed=0, 'worse<5%@p99 vs RUN'; repeatable
     ///
-    /// Decided on the 95 % interval: pass (exit code 0), fail (1), or inconclusive (3). It holds
+    /// Decided on the 95% interval: pass (exit code 0), fail (1), or inconclusive (3). It holds
     /// for every series, or for the one that is named before the colon. Metrics other than
     /// latencies, as those of bandwidth and noise, have limits by their names and in their units,
     /// for the mean of the repeats; counts, as xruns=0, for the sum. worse<5%@p99 vs RUN allows

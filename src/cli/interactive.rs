@@ -49,11 +49,11 @@ pub(super) struct InteractiveFlags {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TaskName {
-    /// Every 50 ms 5 % of a CPU
+    /// Every 50 ms 5% of a CPU
     Audio,
-    /// 60 times a second 40 % of a CPU
+    /// 60 times a second 40% of a CPU
     Video,
-    /// Every 100 ms a burst, from 0 to 100 % of a CPU and again
+    /// Every 100 ms a burst, from 0 to 100% of a CPU and again
     X,
     /// All the CPU time that it gets, in frames of 100 ms
     Game,
@@ -104,7 +104,7 @@ impl InteractiveFlags {
         let all_ns = work.0.saturating_mul(timer.threads_per_cpu.into());
         ensure!(
             all_ns <= period.0 / 10 * 9,
-            "--work {work}: the threads of a CPU ({}) would take more than 90 % of the --interval \
+            "--work {work}: the threads of a CPU ({}) would take more than 90% of the --interval \
              of {period}; use a longer interval, or less work",
             timer.threads_per_cpu
         );

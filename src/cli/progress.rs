@@ -201,7 +201,7 @@ fn text(progress: &RunProgress) -> String {
     parts.join(" | ")
 }
 
-/// `10 s, 50 s left | 20 000 samples | worst 123 us, cpu1`, and loads that do not work.
+/// `10 s, 50 s left | 20,000 samples | worst 123 us, cpu1`, and loads that do not work.
 fn heartbeat_text(progress: &RunProgress) -> String {
     let mut time = span(progress.elapsed_ns as f64 / 1e9);
     if let Some(left_ns) = progress.left_ns {
@@ -273,10 +273,10 @@ mod tests {
         let mut now = progress(10_000_000_000);
         now.series =
             vec![("cpu0".into(), 9_990, Some(5_000)), ("cpu1".into(), 10_010, Some(9_000))];
-        let text = "10 s, 41 s left | 20 000 samples | worst 9.00 us, cpu1";
+        let text = "10 s, 41 s left | 20,000 samples | worst 9.00 us, cpu1";
         assert_eq!(heartbeat_text(&now), text);
         (now.left_ns, now.loads[0].died) = (None, Some("signal 9".into()));
-        let text = "10 s | 20 000 samples | worst 9.00 us, cpu1 | hackbench DIED: signal 9";
+        let text = "10 s | 20,000 samples | worst 9.00 us, cpu1 | hackbench DIED: signal 9";
         assert_eq!(heartbeat_text(&now), text);
         now.series.clear();
         assert_eq!(heartbeat_text(&now), "10 s | 0 samples | hackbench DIED: signal 9");

@@ -152,14 +152,14 @@ mod tests {
 
     #[test]
     fn a_spool_is_reported_with_its_samples_and_what_could_not_be_read() {
-        let whole = "samples/000003.parquet has the 9 970 samples of samples/000003.spool up to \
+        let whole = "samples/000003.parquet has the 9,970 samples of samples/000003.spool up to \
                      29.970 s into the run";
         assert_eq!(of_spool(&spool()), [whole]);
         let kept_as = Some("samples/.000003.damaged".to_owned());
         let damaged = SpoolRepair { unread_bytes: 1_000, kept_as, ..spool() };
         let lines = of_spool(&damaged);
         assert_eq!(lines[0], whole);
-        assert!(lines[1].starts_with("1 000 bytes at the end of samples/"), "{lines:?}");
+        assert!(lines[1].starts_with("1,000 bytes at the end of samples/"), "{lines:?}");
         assert_eq!(lines[2], "it is kept as samples/.000003.damaged");
         let none = SpoolRepair { closed: None, ..damaged };
         assert!(of_spool(&none)[0].ends_with("no sample can be read of it"));

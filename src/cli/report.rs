@@ -92,7 +92,7 @@ pub(super) struct PlotFlags {
     /// The series to show, as cpu0,cpu3 [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     series: Vec<String>,
-    /// What percentiles and histograms count [default: periods where more than 0.1 % was missed]
+    /// What percentiles and histograms count [default: periods where more than 0.1% was missed]
     #[arg(long, value_enum, value_name = "VIEW")]
     view: Option<PlotView>,
     /// The range of the latency axis, as 10us..1ms, ..1ms or 10us.. [default: that of the data]
@@ -120,7 +120,7 @@ enum PlotView {
 enum PlotKind {
     /// Latencies over time, a point each
     Scatter,
-    /// Latency by percentile, from 50 % to as many nines as the samples support
+    /// Latency by percentile, from 50% to as many nines as the samples support
     Percentile,
     /// Number of samples by time and latency, as colours
     Heatmap,

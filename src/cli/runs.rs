@@ -45,7 +45,7 @@ pub(super) struct ShowFlags {
     intervals: bool,
     /// Also print whether the run was long enough, and levels of longer times
     ///
-    /// Levels that are exceeded once in an hour, a day, a year, with 95 % intervals, by a model of
+    /// Levels that are exceeded once in an hour, a day, a year, with 95% intervals, by a model of
     /// the tail of each series; or why it is missing. Beyond ten times the observed time they are
     /// extrapolations of a model, and marked. No gate uses them.
     #[arg(long, help_heading = "Output")]

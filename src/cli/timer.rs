@@ -140,7 +140,7 @@ impl ValueEnum for WakeKind {
             }
             Self::Ppoll => {
                 "Time-outs of ppoll until the next expiry: includes entering the call, and slack \
-                 of 0.1 %"
+                 of 0.1%"
             }
             Self::Pselect => "The same of pselect6",
             Self::Epoll => "The same of epoll_pwait2, which kernels have from 5.11 on",

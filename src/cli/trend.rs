@@ -31,7 +31,7 @@ const LATEST_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 ///
 /// Runs are compared that are alike in machine, probe, loads, policy, length and series: a row
 /// each. Runs of a day under one kernel are one value. Changes are found by ranks, with what nights
-/// depend on each other counted in; of all changes that are named 5 % are wrong on average, however
+/// depend on each other counted in; of all changes that are named 5% are wrong on average, however
 /// many rows there are. Invalid and imported runs, and those that did not end, are left out.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("alarms").args(["alarm", "output"]).multiple(true))]
@@ -44,7 +44,7 @@ pub(super) struct TrendFlags {
     /// Exit with 1 if latency became worse within the last DAYS [without: 1]
     ///
     /// For a job that runs every night. Each night all nights so far are looked at, which a test
-    /// with 5 % would answer with a false alarm within months; here the time between false alarms
+    /// with 5% would answer with a false alarm within months; here the time between false alarms
     /// is set by --run-length. A change is seen some nights after it came. A night is a day under
     /// one kernel.
     #[arg(long, value_name = "DAYS", num_args = 0..=1, default_missing_value = "1")]

@@ -98,7 +98,7 @@ fn head(pane: &mut Pane, view: &LiveView, state: &ViewState, ink: Ink) {
 
 fn progress(view: &LiveView, ink: Ink) -> (String, Style) {
     if view.read < 1.0 {
-        return (format!("reading what came before, {:.0} %", view.read * 1e2), ink.doubtful());
+        return (format!("reading what came before, {:.0}%", view.read * 1e2), ink.doubtful());
     }
     match &view.status {
         LiveStatus::Arranging => ("getting ready".into(), ink.doubtful()),
@@ -115,7 +115,7 @@ fn progress(view: &LiveView, ink: Ink) -> (String, Style) {
     }
 }
 
-/// `34 567 wake-ups; worst 1.2 ms on cpu1 at 12.3 s, 61 % softirq: NET_RX`
+/// `34,567 wake-ups; worst 1.2 ms on cpu1 at 12.3 s, 61% softirq: NET_RX`
 fn measured(view: &LiveView) -> String {
     let once = view.rows.iter().filter(|row| row.pooled_in.is_none() && !row.is_response);
     let samples = once.fold(0_u64, |sum, row| sum.saturating_add(row.samples));
@@ -138,7 +138,7 @@ fn measured(view: &LiveView) -> String {
 
 /// What this view costs.
 fn own(view: &LiveView) -> String {
-    let share = |share: f64| format!("view {:.1} % of a CPU", share * 1e2);
+    let share = |share: f64| format!("view {:.1}% of a CPU", share * 1e2);
     view.own_share.map_or_else(String::new, share)
 }
 

@@ -61,7 +61,7 @@ pub(super) fn causes(view: &LiveView, state: &ViewState, width: usize, ink: Ink)
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
     let line = |(cause, (samples, ns)): (&str, (u64, u64))| {
-        let share = format!("{:3.0} %", ns as f64 / all as f64 * 1e2);
+        let share = format!("{:3.0}%", ns as f64 / all as f64 * 1e2);
         let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string();
         let mut line = vec![(share, ink.bold())];
         if width >= ROOMY {

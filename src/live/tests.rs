@@ -29,7 +29,7 @@ fn kept(series: &str, latency_ns: i64, kind: &str) -> KeptSample {
         at_s: Some(12.5),
         latency_ns,
         kind: kind.into(),
-        cause: format!("61 % {kind}: NET_RX"),
+        cause: format!("61% {kind}: NET_RX"),
     }
 }
 
@@ -98,13 +98,13 @@ const LARGE: (u16, u16) = (160, 50);
 fn the_smallest_terminal_has_every_part() {
     let text = shown(&two_cpus(), &ViewState::new(), SMALL);
     has(&text, &["tardy: nightly, timer every 1 ms, fifo 90", "running 20 s, 40 s left"]);
-    has(&text, &["40 000 wake-ups; worst 80.0 us on cpu1 at 12.5 s, 61 % sof", "view 0.4 %"]);
+    has(&text, &["40,000 wake-ups; worst 80.0 us on cpu1 at 12.5 s, 61% sof", "view 0.4%"]);
     has(
         &text,
         &["series* missed     now     p50     p99     max  last min, 2 s ▁3.00 us █79.0 us"],
     );
     has(&text, &["cpu1         1 40.0 us 3.00 us 9.00 us 80.0 us"]);
-    has(&text, &["causes, last 10 s", " 60 %    7x  softirq: name", "all 2      25     0"]);
+    has(&text, &["causes, last 10 s", " 60%    7x  softirq: name", "all 2      25     0"]);
     has(
         &text,
         &["cpu0*", "irq 24 virtio0", "1234 (7)", "hackbench DIED: signal 9", "warning: One"],
@@ -119,7 +119,7 @@ fn the_smallest_terminal_has_every_part() {
 fn a_wide_one_says_of_each_series_when_its_worst_came_and_who_did_it() {
     let text = shown(&two_cpus(), &ViewState::new(), LARGE);
     let line = text.lines().find(|line| line.starts_with("cpu1")).unwrap();
-    has(line, &["12.5 s", "61 % softirq: NET_RX", "█"]);
+    has(line, &["12.5 s", "61% softirq: NET_RX", "█"]);
     let mut unknown = two_cpus();
     unknown.kept.clear();
     let text = shown(&unknown, &ViewState::new(), LARGE);
@@ -179,11 +179,11 @@ fn keys_freeze_sort_filter_open_and_leave() {
     state.press(KeyCode::Enter, &view);
     let text = shown(&view, &state, SMALL);
     assert!(text.contains("f series: 1") && !text.contains("\ncpu0 "), "{text}");
-    assert!(text.contains("100 %    7x  softirq"), "causes are filtered too: {text}");
+    assert!(text.contains("100%    7x  softirq"), "causes are filtered too: {text}");
     assert_eq!(state.press(KeyCode::Enter, &view), Action::Open(view.kept[0].clone()));
     state.press(KeyCode::Esc, &view);
     state.press(KeyCode::Char('c'), &view);
-    has(&shown(&view, &state, LARGE), &["c cause: host", "61 % host: NET_RX", " 40 %", "\ncpu0 "]);
+    has(&shown(&view, &state, LARGE), &["c cause: host", "61% host: NET_RX", " 40%", "\ncpu0 "]);
     assert_eq!(state.press(KeyCode::Enter, &view), Action::Open(view.kept[1].clone()));
     state.press(KeyCode::Char('c'), &view);
     state.press(KeyCode::Char('c'), &view);
@@ -243,7 +243,7 @@ fn each_status_is_said_in_words() {
     };
     has(&of(LiveStatus::Arranging, 0.0, 1.0), &["getting ready"]);
     has(&of(LiveStatus::WarmUp, -0.5, 1.0), &["warm-up, 500 ms left"]);
-    has(&of(LiveStatus::Running, 9.0, 0.25), &["reading what came before, 25 %"]);
+    has(&of(LiveStatus::Running, 9.0, 0.25), &["reading what came before, 25%"]);
     has(&of(LiveStatus::Ended("CRASHED after 9 s".into()), 9.0, 1.0), &["CRASHED after 9 s"]);
 }
 
@@ -291,8 +291,8 @@ fn threads_and_responses_of_wakeups_are_counted_with_them_once() {
     ]);
     view.kept = vec![kept("app", 50_000, "host"), kept("app/response", 70_000, "thread")];
     let text = shown(&view, &ViewState::new(), LARGE);
-    has(&text, &["20 000 wake-ups; worst 50.0 us on app/7 at 12.5 s, 61 % host: NET_RX"]);
+    has(&text, &["20,000 wake-ups; worst 50.0 us on app/7 at 12.5 s, 61% host: NET_RX"]);
     let own: Vec<&str> = text.lines().filter(|line| line.starts_with("app")).collect();
-    assert!(own[1].contains("61 % host"), "{text}");
-    assert!(!own[2].contains("61 %"), "its worst is not kept: {text}");
+    assert!(own[1].contains("61% host"), "{text}");
+    assert!(!own[2].contains("61%"), "its worst is not kept: {text}");
 }

@@ -102,7 +102,7 @@ pub(crate) struct KeptSample {
     pub latency_ns: i64,
     /// Its main cause: `softirq`; empty where it was not blamed.
     pub kind: String,
-    /// That with its part and a name: `61 % softirq: NET_RX`.
+    /// That with its part and a name: `61% softirq: NET_RX`.
     pub cause: String,
 }
 

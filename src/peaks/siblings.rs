@@ -47,7 +47,7 @@ fn busy(wakeup: &LateWakeup<'_>, segments: &[Segment]) -> String {
     if within(|segment| !segment.is_unknown()) < whole_ns {
         return "not all of it recorded".into();
     }
-    format!("busy {:.0} % of the time", within(is_busy) as f64 / whole_ns as f64 * 100.0)
+    format!("busy {:.0}% of the time", within(is_busy) as f64 / whole_ns as f64 * 100.0)
 }
 
 fn is_busy(segment: &Segment) -> bool {

@@ -11,7 +11,7 @@ use crate::{
     run::{
         AbCaveat, AbRecord, AbStatus, AbVerdict, ComparedFigureRow, ComparedUnit, Effect, SideName,
     },
-    units::{Nanos, many, span},
+    units::{Nanos, many, share, span},
 };
 
 pub use self::ahead::{looked, planned};
@@ -28,19 +28,7 @@ fn change_of(row: &ComparedFigureRow) -> Change {
     Change::of(row.ratio, row.low, row.high)
 }
 
-/// A share that has no sign: `0.12 %`.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let decimals = match percent {
-        10.0.. => 0,
-        1.0.. => 1,
-        0.1.. => 2,
-        _ => 3,
-    };
-    format!("{percent:.decimals$} %")
-}
-
-/// `+18.1 % to +21.2 %`.
+/// `+18.1% to +21.2%`.
 fn interval(row: &ComparedFigureRow) -> String {
     match (row.low, row.high) {
         (Some(low), Some(high)) => {
@@ -62,7 +50,7 @@ fn typed(ns: f64) -> String {
     }
 }
 
-/// One figure in a line that continues: `p50 +19.6 % (+18.1 % to +21.2 %)`.
+/// One figure in a line that continues: `p50 +19.6% (+18.1% to +21.2%)`.
 #[must_use]
 pub fn estimate(row: &ComparedFigureRow) -> String {
     format!("{} {} ({})", row.figure, change(row), interval(row))
@@ -132,7 +120,7 @@ fn push_table(out: &mut String, record: &AbRecord, width: Option<usize>) {
     if record.figures.is_empty() {
         return;
     }
-    let headings = ["figure", "A", "B", "B to A", "95 % interval", "margin", "verdict"];
+    let headings = ["figure", "A", "B", "B to A", "95% interval", "margin", "verdict"];
     let mut table = Table::new(1, &headings);
     for row in &record.figures {
         table.row(vec![
@@ -141,7 +129,7 @@ fn push_table(out: &mut String, record: &AbRecord, width: Option<usize>) {
             value(row, row.b),
             change(row),
             interval(row),
-            percent(row.margin),
+            share(row.margin),
             row.verdict.as_str().into(),
         ]);
     }
@@ -176,7 +164,7 @@ fn push_causes(out: &mut String, record: &AbRecord) {
 fn value(row: &ComparedFigureRow, value: f64) -> String {
     match row.unit {
         ComparedUnit::Ns => Nanos(value.round() as i64).to_string(),
-        ComparedUnit::Share => percent(value),
+        ComparedUnit::Share => share(value),
     }
 }
 
@@ -203,7 +191,7 @@ fn push_how(out: &mut String, record: &AbRecord) {
         Some(look) => {
             let floor = record
                 .floor
-                .map_or_else(String::new, |floor| format!("; noise floor: {}", percent(floor)));
+                .map_or_else(String::new, |floor| format!("; noise floor: {}", share(floor)));
             out.push_str(&format!("Judged after {} pairs{floor}.\n", look.pairs));
         }
     }
@@ -216,7 +204,7 @@ fn push_needed(out: &mut String, record: &AbRecord, row: &ComparedFigureRow) {
     }
     let figure = &row.figure;
     if row.margin > 1.0 {
-        let floor = percent(row.margin);
+        let floor = share(row.margin);
         out.push_str(&format!(
             "{figure}: equal sides differ by up to {floor} here, which is too much to call any the \
              same.\n"
@@ -288,7 +276,7 @@ pub(super) fn how_lines(record: &AbRecord) -> Vec<String> {
     strip_str(&text).to_string().lines().map(str::to_owned).collect()
 }
 
-/// `worse: p50 +19.6 %; better: p99.9 -12.0 %`.
+/// `worse: p50 +19.6%; better: p99.9 -12.0%`.
 fn answer(record: &AbRecord) -> String {
     let good = colour(record);
     if record.status == AbStatus::Invalid {
@@ -311,7 +299,7 @@ fn answer(record: &AbRecord) -> String {
             let own: Vec<String> = own
                 .map(|row| match verdict {
                     AbVerdict::Same => {
-                        format!("{} (within {})", row.figure, percent(row.margin))
+                        format!("{} (within {})", row.figure, share(row.margin))
                     }
                     AbVerdict::Inconclusive => format!("{} ({})", row.figure, interval(row)),
                     _ => format!("{} {}", row.figure, change(row)),
@@ -390,8 +378,8 @@ pub(super) mod tests {
                 .to_string();
         assert!(text.starts_with("n\\u{1b}: B against A worse\nA: --policy other\n"), "{text}");
         assert!(text.contains("B: --policy fifo, after `sysctl x`\n"), "{text}");
-        let answer = "worse: p50 +19.6 %; better: p90 -20.0 %; same: p99 (within 5.0 %); \
-                      inconclusive: p99.9 (-4.1 % to +5.0 %)\n";
+        let answer = "worse: p50 +19.6%; better: p90 -20.0%; same: p99 (within 5.0%); \
+                      inconclusive: p99.9 (-4.1% to +5.0%)\n";
         assert!(text.ends_with(answer), "{text}");
         // Two trials of 2 s, and 120 pairs of 5 s.
         assert!(text.contains("p99.9: needs about 120 pairs if the spread holds"), "{text}");
@@ -408,7 +396,7 @@ pub(super) mod tests {
         let text = show(&record("complete", "worse", &rows), "place", Some(80));
         let text = anstream::adapter::strip_str(&text).to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("95 % interval  margin") && text.contains("verdict\n"), "{text}");
+        assert!(text.contains("95% interval  margin") && text.contains("verdict\n"), "{text}");
     }
 
     #[test]
@@ -426,17 +414,17 @@ pub(super) mod tests {
     #[test]
     fn changes_are_percentages_and_in_a_row_with_large_ones_factors() {
         let found = [1.196, 0.9999, 1.0, 0.5].map(|ratio| Change::Percent.text(ratio));
-        assert_eq!(found, ["+19.6 %", "+0.0 %", "+0.0 %", "-50.0 %"]);
+        assert_eq!(found, ["+19.6%", "+0.0%", "+0.0%", "-50.0%"]);
         let found =
             [314.2, 2.54, 0.304, 0.0331, 0.0034, 1e-9].map(|ratio| Change::Factor.text(ratio));
         assert_eq!(found, ["x314", "x2.5", "x0.30", "x0.033", "x0.0034", "x<0.0001"]);
         // Of a few pairs that scatter much the interval has no end that anybody needs.
-        assert_eq!(Change::Factor.text(2.4e65), "x>100000");
+        assert_eq!(Change::Factor.text(2.4e65), "x>100,000");
         let of = |ratio| {
             let row: ComparedFigureRow = serde_json::from_value(row("p50", ratio, "same")).unwrap();
             estimate(&row)
         };
-        assert_eq!(of(1.2), "p50 +20.0 % (+14.0 % to +24.8 %)");
+        assert_eq!(of(1.2), "p50 +20.0% (+14.0% to +24.8%)");
         // The lower end is less than half.
         assert_eq!(of(0.51), "p50 x0.51 (x0.48 to x0.53)");
     }

@@ -263,7 +263,7 @@ fn shown(record: &AttachRecord) -> impl Iterator<Item = &AttachedRow> {
 fn cells(row: &AttachedRow) -> Vec<String> {
     let share = |of: u64| match row.wakeups {
         0 => "-".into(),
-        all => format!("{} %", number(of as f64 / all as f64 * 100.0)),
+        all => format!("{}%", number(of as f64 / all as f64 * 100.0)),
     };
     let own_timer = match row.latency {
         Some(latency) if row.is_mixed() => {
@@ -352,7 +352,7 @@ mod tests {
             "unmatched": 0, "latency": "lateness", "run": {"count": 0}, "ready": {"count": 0},
             "blocked": {"count": 0}}"#;
         let mut row: AttachedRow = serde_json::from_str(text).unwrap();
-        assert!(row.is_mixed() && cells(&row)[3] == "55.6 %, lateness", "{:?}", cells(&row));
+        assert!(row.is_mixed() && cells(&row)[3] == "55.6%, lateness", "{:?}", cells(&row));
         let of = |row: &AttachedRow| {
             response_cells(row, &AttachedTimes::default(), &[0, 3]).split_off(11)
         };

@@ -3,7 +3,7 @@
 /// How a row says by how much B is more or less than A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// `+19.6 %`
+    /// `+19.6%`
     Percent,
     /// `x3.1`: where something in the row is at least doubled or halved.
     Factor,
@@ -21,7 +21,7 @@ impl Change {
     pub(super) fn text(self, ratio: f64) -> String {
         if self == Self::Factor {
             let digits = match ratio {
-                100_000.0.. => return "x>100000".into(),
+                100_000.0.. => return "x>100,000".into(),
                 10.0.. => 0,
                 1.0.. => 1,
                 0.1.. => 2,
@@ -31,12 +31,12 @@ impl Change {
             };
             return format!("x{ratio:.digits$}");
         }
-        let text = format!("{:+.1} %", (ratio - 1.0) * 100.0);
-        if text == "-0.0 %" { "+0.0 %".into() } else { text }
+        let text = format!("{:+.1}%", (ratio - 1.0) * 100.0);
+        if text == "-0.0%" { "+0.0%".into() } else { text }
     }
 }
 
-/// A change with its interval, as far as that is known: `+19.6 % (+18.1 % to +21.2 %)`.
+/// A change with its interval, as far as that is known: `+19.6% (+18.1% to +21.2%)`.
 pub(super) fn with_interval(ratio: f64, low: Option<f64>, high: Option<f64>) -> String {
     let change = Change::of(ratio, low, high);
     let of = |ratio| change.text(ratio);

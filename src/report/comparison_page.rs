@@ -54,7 +54,7 @@ pub struct ShiftPoint {
     pub b_ns: f64,
     /// B / A.
     pub ratio: f64,
-    /// The lower end of the ratio's 95 % interval; null if it has none.
+    /// The lower end of the ratio's 95% interval; null if it has none.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,

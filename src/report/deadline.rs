@@ -51,7 +51,7 @@ pub struct SeriesDeadline {
     pub cycles_alone: bool,
     /// The share that met it, 0 to 1.
     pub share_met: f64,
-    /// The lower end of its 95 % interval; null with fewer than 10 independent misses.
+    /// The lower end of its 95% interval; null with fewer than 10 independent misses.
     pub share_met_low: Option<f64>,
     /// The upper end; null likewise.
     pub share_met_high: Option<f64>,

@@ -1,6 +1,6 @@
 //! Limits of figures that are not latencies: `pipe/64KiB>=900MB/s`, `cpu0/lost<0.5%`, `xruns=0`.
 //!
-//! A figure is measured again and again. It passes where the 95 % interval of its mean keeps the
+//! A figure is measured again and again. It passes where the 95% interval of its mean keeps the
 //! limit, fails where all of the interval is beyond, and is inconclusive else. Counts are summed:
 //! how often something happened is a fact of the run.
 

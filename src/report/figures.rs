@@ -3,7 +3,7 @@
 use super::table::Table;
 use crate::{
     run::{Document, FigureRecord},
-    units::many,
+    units::{grouped, many},
 };
 
 /// The number of metrics in the headline; the table has all.
@@ -15,7 +15,7 @@ pub(super) fn table(document: &Document) -> Option<Table> {
     if document.figures.is_empty() || document.attached.is_some() {
         return None;
     }
-    let headings = ["figure", "unit", "mean", "95 % from", "to", "least", "most", "repeats"];
+    let headings = ["figure", "unit", "mean", "95% from", "to", "least", "most", "repeats"];
     let mut table = Table::new(2, &headings);
     document.figures.iter().for_each(|figure| table.row(row(figure)));
     Some(table)
@@ -49,18 +49,17 @@ pub(super) fn sentence(document: &Document) -> Option<String> {
     }
 }
 
-/// With three digits that count: `5 230`, `48.1`, `0.214`.
+/// With three digits that count: `5,230`, `48.1`, `0.214`.
 #[must_use]
 pub(super) fn number(value: f64) -> String {
-    let minus = if value < 0.0 { "-" } else { "" };
-    match value.abs() {
-        size if size >= 9_999.5 => format!("{minus}{}", crate::units::count(size.round() as u64)),
-        size if size >= 99.95 => format!("{value:.0}"),
-        size if size >= 9.995 => format!("{value:.1}"),
-        size if size >= 0.9995 || size == 0.0 => format!("{value:.2}"),
-        size if size >= 0.0999 => format!("{value:.3}"),
-        _ => format!("{value:.4}"),
-    }
+    let decimals = match value.abs() {
+        99.95.. => 0,
+        9.995.. => 1,
+        0.9995.. | 0.0 => 2,
+        0.0999.. => 3,
+        _ => 4,
+    };
+    grouped(&format!("{value:.decimals$}"))
 }
 
 #[cfg(test)]
@@ -86,10 +85,10 @@ mod tests {
         ];
         let lines = table(&document).unwrap().lines();
         let words = |at: usize| lines[at].split_whitespace().collect::<Vec<_>>();
-        assert_eq!(words(1)[..4], ["pipe/64KiB", "MB/s", "5050", "4415"]);
+        assert_eq!(words(1)[..4], ["pipe/64KiB", "MB/s", "5,050", "4,415"]);
         assert_eq!(words(2), ["fork", "us", "81.2", "-", "-", "81.2", "81.2", "1"]);
         assert_eq!(words(3), ["exec", "us", "-", "-", "-", "-", "-", "0"]);
-        assert_eq!(sentence(&document).unwrap(), "pipe/64KiB 5050 MB/s, fork 81.2 us.");
+        assert_eq!(sentence(&document).unwrap(), "pipe/64KiB 5,050 MB/s, fork 81.2 us.");
         let more = figure("switch/2", FigureUnit::Microseconds, &[2.0]);
         document.figures.extend([more.clone(), more]);
         assert!(sentence(&document).unwrap().ends_with("switch/2 2.00 us, and 1 more figure."));
@@ -97,8 +96,8 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits_that_count() {
-        assert_eq!([-12_345.6, -1.5].map(number), ["-12 346", "-1.50"]);
+        assert_eq!([-12_345.6, -1.5].map(number), ["-12,346", "-1.50"]);
         let written = [12_345.6, 5_230.4, 48.12, 1.234, 0.2141, 0.012, 0.0].map(number);
-        assert_eq!(written, ["12 346", "5230", "48.1", "1.23", "0.214", "0.0120", "0.00"]);
+        assert_eq!(written, ["12,346", "5,230", "48.1", "1.23", "0.214", "0.0120", "0.00"]);
     }
 }

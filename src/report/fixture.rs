@@ -29,7 +29,7 @@ pub(crate) fn of(probe: &str, names: &[&str]) -> Document {
     document
 }
 
-/// 1 000 samples, nine in ten of 40 us, the worst of 2.4 ms.
+/// 1,000 samples, nine in ten of 40 us, the worst of 2.4 ms.
 pub(super) fn summary(name: &str) -> SeriesSummary {
     let (of, stage) = name.split_once('/').unzip();
     let summary: Value = json!({
@@ -156,7 +156,7 @@ fn totals(span: IntervalSpan, counts: Histogram<u64>, so_far: &SoFar) -> Interva
 }
 
 /// A run of `attach` with a deadline of 1 ms: `ctl` wakes up in time and works too long in 228 of
-/// 2 976 cycles, `log` is woken by tasks.
+/// 2,976 cycles, `log` is woken by tasks.
 pub(crate) fn judged() -> Document {
     let names = ["ctl", "ctl/response", "ctl/77", "ctl/77/response", "log"];
     let mut document = of("timer", &names);

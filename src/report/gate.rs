@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(gate("p99.9<=80us").doubt(10_000), None);
         let doubt = gate("p99.9<=80us").doubt(5_000).unwrap();
         assert!(
-            doubt.contains("5 000 samples a series are planned, and it takes 10 000"),
+            doubt.contains("5,000 samples a series are planned, and it takes 10,000"),
             "{doubt}"
         );
         assert_eq!(gate("max<1ms").doubt(1), None);

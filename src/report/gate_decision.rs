@@ -1,6 +1,6 @@
 //! What a run says of its gates: decided on intervals and not on points.
 //!
-//! A percentile passes where its whole 95 % interval keeps the limit, and fails where all of it
+//! A percentile passes where its whole 95% interval keeps the limit, and fails where all of it
 //! lies above. The maximum and missed periods are facts of the run: they pass or fail, and what
 //! that proves stands beside them.
 
@@ -146,7 +146,7 @@ impl Gate {
         (
             GateVerdict::Pass,
             format!(
-                "{limit} {over} by none of {} in {}; at 95 %, less than one cluster of such \
+                "{limit} {over} by none of {} in {}; at 95%, less than one cluster of such \
                  samples in {} if the load stays",
                 count(series.count),
                 span(length_s),
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(verdict, GateVerdict::Pass);
         assert_eq!(
             why,
-            "3ms reached by none of 1 000 in 30 s; at 95 %, less than one cluster of such \
+            "3ms reached by none of 1,000 in 30 s; at 95%, less than one cluster of such \
              samples in 10 s if the load stays"
         );
         let (verdict, why) = gate("max<3ms").of_max(&own, None, 0.0);
@@ -377,7 +377,7 @@ mod tests {
         );
         own.missed = Some(2);
         let (verdict, why) = gate("missed=0").of_missed(&own, None);
-        assert_eq!((verdict, why.as_str()), (GateVerdict::Fail, "2 of 1 002 periods missed"));
+        assert_eq!((verdict, why.as_str()), (GateVerdict::Fail, "2 of 1,002 periods missed"));
         assert_eq!(gate("missed<=2").of_missed(&own, None).0, GateVerdict::Pass);
         assert_eq!(gate("missed<2").of_missed(&own, None).0, GateVerdict::Fail);
     }
@@ -406,14 +406,14 @@ mod tests {
         assert_eq!(verdict, Inconclusive);
         assert_eq!(
             why,
-            "2 of 1 002 periods missed, and of 31 more it was not seen: a run that sees all of \
+            "2 of 1,002 periods missed, and of 31 more it was not seen: a run that sees all of \
              them decides it, and missed<=33 passes here"
         );
         assert_eq!(of("missed<=33", row(3, 31)).0, Pass);
         assert_eq!(of("missed<=1", row(3, 31)).0, Fail);
         let (verdict, why) = of("max<=3ms", row(3, 31));
         assert_eq!(verdict, Inconclusive);
-        let says = "3ms exceeded by none of 1 000 that were seen, but what it did was not 3 times";
+        let says = "3ms exceeded by none of 1,000 that were seen, but what it did was not 3 times";
         assert!(why.starts_with(says), "{why}");
         assert_eq!(of("max<=1us", row(3, 31)).0, Fail);
         assert_eq!((of("max<=3ms", row(0, 0)).0, of("missed<=2", row(0, 0)).0), (Pass, Pass));

@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(
             headline(&timer),
             "99.9% of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
-             late, on CPU 0. 4 000 of 5 000 periods were missed."
+             late, on CPU 0. 4,000 of 5,000 periods were missed."
         );
     }
 
@@ -380,16 +380,16 @@ mod tests {
         (work.count, work.missed) = (5_635, Some(365));
         (work.stage_of, work.stage) = (Some("cpu0".into()), Some("response".into()));
         let said = headline(&timer);
-        let all = " 365 of 6 000 periods were missed by the end of the work, 7 of them by its \
+        let all = " 365 of 6,000 periods were missed by the end of the work, 7 of them by its \
                    wake-up.";
         assert!(said.ends_with(all), "{said}");
         timer.series[0].missed = Some(0);
         let said = headline(&timer);
-        assert!(said.ends_with(" 365 of 6 000 periods were missed by the end of the work."));
+        assert!(said.ends_with(" 365 of 6,000 periods were missed by the end of the work."));
         // Of attached threads none are counted there.
         timer.series[0].missed = Some(7);
         timer.series[1].missed = None;
-        assert!(headline(&timer).ends_with(" 7 of 5 642 periods were missed."));
+        assert!(headline(&timer).ends_with(" 7 of 5,642 periods were missed."));
     }
 
     #[test]
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(
             headline(&stream),
             "99% of packets came within 60.0 us of their scheduled time; the worst was 2.40 ms \
-             late back. 2 of 1 000 there were lost."
+             late back. 2 of 1,000 there were lost."
         );
         let text = headline(&fixture::of("stream", &["rtt", "rtt/pacing"]));
         assert!(text.contains("packets were back within 60.0 us of their"), "{text}");

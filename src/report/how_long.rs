@@ -19,10 +19,10 @@ use crate::{
 const EVENT_TIMES: [(&str, f64); 3] =
     [("a minute", 60.0), ("an hour", 3_600.0), ("a day", 86_400.0)];
 
-/// Without any event in a time T, the rate of events is below this / T at 95 %.
+/// Without any event in a time T, the rate of events is below this / T at 95%.
 const NONE_SEEN: f64 = 3.0;
 
-/// Clean days after which at 95 % at least 99 % of days are clean: ln(0.05) / ln(0.99), less one
+/// Clean days after which at 95% at least 99% of days are clean: ln(0.05) / ln(0.99), less one
 /// day of rounding up.
 const CLEAN_DAYS: u32 = 298;
 
@@ -100,7 +100,7 @@ fn blocks(run: &Run, gate: &Gate) -> Result<Vec<Vec<BlockCount>>, String> {
 
 /// What a percentile takes.
 struct PercentileCost {
-    /// "20 of 60 000 were over the limit".
+    /// "20 of 60,000 were over the limit".
     seen: String,
     samples: u64,
     needed: Needed,
@@ -145,8 +145,7 @@ impl PercentileCost {
                     true => "no length will do if the load stays",
                     false => "so few do not tell whether a longer run would keep it",
                 };
-                let why =
-                    format!("{seen}, {share:.3} %, and less than {allowed:.3} % may be: {so}");
+                let why = format!("{seen}, {share:.3}%, and less than {allowed:.3}% may be: {so}");
                 (None, false, why)
             }
             Needed::Unknown => (None, false, "nothing was measured".into()),
@@ -165,8 +164,8 @@ fn of_max(gate: &Gate, series: &SeriesSummary, length_s: f64) -> (Option<f64>, b
     let times = EVENT_TIMES
         .map(|(name, time)| format!("less than once in {name} takes {}", span(time * NONE_SEEN)));
     let why = format!(
-        "no run proves a maximum. Without any over the limit, at 95 % and if the load stays: {}, \
-         99 % of days takes {CLEAN_DAYS} clean days",
+        "no run proves a maximum. Without any over the limit, at 95% and if the load stays: {}, \
+         99% of days takes {CLEAN_DAYS} clean days",
         times.join(", ")
     );
     (None, false, why)

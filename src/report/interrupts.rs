@@ -185,7 +185,7 @@ mod tests {
         let cpus: Vec<String> = (2..10).map(|cpu| format!("cpu{cpu}")).collect();
         assert_eq!(cells(0)[4..], cpus, "cpu0 and cpu1 were the least late");
         assert_eq!(cells(1)[3..], ["6.0", "8.0", "10.0", "12.0", "14.0", "16.0", "18.0", "20.0"]);
-        assert_eq!(cells(2).last(), Some(&"10000"));
+        assert_eq!(cells(2).last(), Some(&"10,000"));
         assert_eq!(cells(3)[2..], ["-", "-", "-", "-", "-", "-", "-", "93"]);
         assert_eq!(cells(4), ["0", "x", "1.0", "1300", "2.5"], "a CPU without any has none");
         let last = "and 8 more that moved less, and 2 CPUs that were less late: interrupts.csv \

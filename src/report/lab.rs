@@ -27,7 +27,7 @@ const BOLD: Style = Style::new().effects(Effects::BOLD);
 
 /// What stands below the figures.
 const NOTES: [&str; 2] = [
-    "Percentiles: where the median of all start phases lies (95 %), or with fewer than 6 of them \
+    "Percentiles: where the median of all start phases lies (95%), or with fewer than 6 of them \
      their range. max: the largest over these phases.",
     "~ fewer than 10 samples beyond it in a run: little more than the maximum, and not judged.",
 ];
@@ -172,7 +172,7 @@ fn details(matrix: &Matrix) -> Vec<String> {
 /// What the worst wake-ups of a cell were spent on: who held the CPU.
 fn worst(cell: &MatrixCell) -> Option<String> {
     let part = |cause: &CellCause| {
-        format!("{} {:.0} %", label(cause.cause, &cause.name), 100.0 * cause.share)
+        format!("{} {:.0}%", label(cause.cause, &cause.name), 100.0 * cause.share)
     };
     let parts: Vec<String> = cell.causes.iter().map(part).collect();
     (!parts.is_empty()).then(|| format!("worst: {}", parts.join(", ")))
@@ -197,7 +197,7 @@ fn verdict(matrix: &Matrix, judgement: &Judgement) -> String {
     }
 }
 
-/// `p99 at least 133 times lower`, `p50 the same within 5 %`, `max inconclusive (0.84 to 1.3)`.
+/// `p99 at least 133 times lower`, `p50 the same within 5%`, `max inconclusive (0.84 to 1.3)`.
 pub(super) fn judged(own: &JudgedFigure) -> String {
     let name = figure_name(&own.figure);
     let least = |factor: f64, word: &str| {
@@ -209,7 +209,7 @@ pub(super) fn judged(own: &JudgedFigure) -> String {
         (AbVerdict::Worse, Some(low), _) => least(low, "higher"),
         (AbVerdict::Same, Some(low), Some(high)) => {
             let reach = (high - 1.0).max(1.0 / low - 1.0).max(margin_of(&own.figure));
-            format!("{name} the same within {:.0} %", (100.0 * reach).ceil())
+            format!("{name} the same within {:.0}%", (100.0 * reach).ceil())
         }
         (_, Some(low), Some(high)) => format!("{name} inconclusive ({low:.2} to {high:.2})"),
         _ => format!("{name} inconclusive"),
@@ -401,7 +401,7 @@ mod tests {
             "~154 to 158 us",
             "    rt against standard: p50 at least 1.03 times higher, p99 at least 15.2 times \
              lower, max at least 132 times lower\n",
-            "    rt against standard: p50 the same within 5 %, p99 inconclusive (0.80 to 1.26)\n",
+            "    rt against standard: p50 the same within 5%, p99 inconclusive (0.80 to 1.26)\n",
             "    rt against standard: not judged: why\n",
             "failed\nfiles under rt, phase 3:\n    it panicked; its console's last lines:\n    \
              oops\n",
@@ -445,7 +445,7 @@ mod tests {
             cause(Cause::Unexplained, "", 0.06),
         ];
         let text = plain(&show(&sheet));
-        let wanted = "    worst: not preemptible: kill_something_info 91 %, unexplained 6 %\n  rt";
+        let wanted = "    worst: not preemptible: kill_something_info 91%, unexplained 6%\n  rt";
         assert!(text.contains(wanted), "{text}");
     }
 

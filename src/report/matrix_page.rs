@@ -100,7 +100,7 @@ pub struct PageRunFigure {
     pub name: String,
     /// Its value, ns.
     pub value_ns: i64,
-    /// The lower end of its 95 % interval; absent of the maximum, and where nothing tells.
+    /// The lower end of its 95% interval; absent of the maximum, and where nothing tells.
     pub low_ns: Option<u64>,
     /// The upper end; absent if there are too few samples beyond it.
     pub high_ns: Option<u64>,

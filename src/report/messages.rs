@@ -75,7 +75,7 @@ fn pps(per_s: f64) -> String {
     format!("{} {prefix}pps", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `12 of 600 000 there and 3 of 600 000 back were lost`; nothing where all arrived.
+/// `12 of 600,000 there and 3 of 600,000 back were lost`; nothing where all arrived.
 #[must_use]
 pub fn losses(messages: &MessageRecord) -> Option<String> {
     let lost: Vec<&FlowRecord> = messages.flows.iter().filter(|flow| flow.lost > 0).collect();
@@ -146,12 +146,12 @@ mod tests {
         let mut messages = fixture::messages(&["there", "back"]);
         assert_eq!(losses(&messages), None);
         messages.flows[1].lost = 1;
-        assert_eq!(losses(&messages).unwrap(), "1 of 1 000 back was lost");
+        assert_eq!(losses(&messages).unwrap(), "1 of 1,000 back was lost");
         messages.flows[0].lost = 12;
         let text = losses(&messages).unwrap();
-        assert_eq!(text, "12 of 1 000 there and 1 of 1 000 back were lost");
+        assert_eq!(text, "12 of 1,000 there and 1 of 1,000 back were lost");
         messages.flows.truncate(1);
-        assert_eq!(losses(&messages).unwrap(), "12 of 1 000 were lost");
+        assert_eq!(losses(&messages).unwrap(), "12 of 1,000 were lost");
     }
 
     #[test]

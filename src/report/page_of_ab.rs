@@ -112,7 +112,7 @@ mod tests {
         let page = page(&record, found, None, vec!["a remark".into()]);
         let (one, ab) = (&page.comparisons[0], page.ab.unwrap());
         assert_eq!((one.verdict, &one.figures), (AbVerdict::Worse, &record.figures));
-        assert!(one.sentence.starts_with("worse: p50 +19.6 %; inconclusive: p99"), "{one:?}");
+        assert!(one.sentence.starts_with("worse: p50 +19.6%; inconclusive: p99"), "{one:?}");
         assert_eq!(
             (one.a_name.as_str(), one.b_name.as_str()),
             ("--policy other", "--policy other")

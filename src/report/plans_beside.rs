@@ -23,9 +23,9 @@ pub const IN_TURN: &str = "The plans were measured one after the other: what cha
 
 /// How verdicts on rows and figures are to be read.
 pub const BY_THEMSELVES: &str = "Latencies of each row are judged by themselves, as by `tardy \
-                                 compare`, from three repeats a plan on: at 5 % of rows alike, a \
+                                 compare`, from three repeats a plan on: at 5% of rows alike, a \
                                  difference is wrongly seen. Metrics other than latencies are \
-                                 judged at 5 % for all of them together.";
+                                 judged at 5% for all of them together.";
 
 /// One combination of a plan, compared with the same one of the first plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -153,7 +153,7 @@ impl PlansBeside {
 
 fn change(found: Option<&FigureChange>) -> [String; 4] {
     let Some(found) = found else { return ["-", "-", "-", "not judged"].map(str::to_owned) };
-    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let percent = |ratio: f64| format!("{:+.1}%", 100.0 * (ratio - 1.0));
     let more = match (found.verdict, found.needed) {
         (AbVerdict::Inconclusive, Some(needed)) => format!(" ({needed} repeats would do)"),
         _ => String::new(),
@@ -289,7 +289,7 @@ mod tests {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        let expected = "pipe/64KiB copy MB/s 1000 900 -10.0 % -12.0 % -8.0 % worse";
+        let expected = "pipe/64KiB copy MB/s 1,000 900 -10.0% -12.0% -8.0% worse";
         assert_eq!(words("pipe/64KiB"), expected);
         assert!(words("tcp/64KiB").ends_with("- - - not judged"));
         assert!(text.ends_with("All together: worse.\n"), "{text}");

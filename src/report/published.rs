@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(own, [("max", 2_400_000.0), ("mean", 41_000.0)]);
         assert_eq!(found.published[0].figures_ns["max"], 32_000.0);
         let text = text(&found, None);
-        assert!(text.contains("there  Solaris  300 000 000  4.00 us"), "{text}");
+        assert!(text.contains("there  Solaris  300,000,000  4.00 us"), "{text}");
         assert!(text.contains("policy: here fifo 90; there not stated\n"), "{text}");
         assert!(text.ends_with(&format!("{NOTE}\n")), "{text}");
         for word in ["better", "worse", "inconclusive"] {

@@ -22,7 +22,7 @@ const fn word(verdict: AbVerdict) -> &'static str {
     }
 }
 
-/// `-12 % (-18 % to -5 %)`, marked where it is a share of samples.
+/// `-12% (-18% to -5%)`, marked where it is a share of samples.
 fn cell(figure: Option<&TriedFigure>) -> String {
     let Some(TriedFigure { row, .. }) = figure else { return "-".into() };
     let mark = if row.above_ns.is_some() { "*" } else { "" };
@@ -87,8 +87,8 @@ fn push_table<'a>(
 fn push_legend(out: &mut String, record: &SettingsRecord) {
     let all = record.settings.iter().flat_map(|setting| &setting.figures);
     out.push_str(&format!(
-        "{DIM}Change of the tried value against now, 95 % interval. Of what is called helps or \
-         worse, {:.0} % are false at most, as an expectation over all figures \
+        "{DIM}Change of the tried value against now, 95% interval. Of what is called helps or \
+         worse, {:.0}% are false at most, as an expectation over all figures \
          (Benjamini-Hochberg).{DIM:#}\n",
         record.false_discovery_rate * 100.0
     ));

@@ -100,8 +100,8 @@ pub struct FigureChange {
     pub low: f64,
     /// Upper end of it.
     pub high: f64,
-    /// Whether it is better, worse or the same within 5 %: all figures of the page share an error
-    /// probability of 5 %.
+    /// Whether it is better, worse or the same within 5%: all figures of the page share an error
+    /// probability of 5%.
     pub verdict: AbVerdict,
     /// The number of repeats a plan that would decide it if the spread holds; null if it is
     /// decided, and where no number would.

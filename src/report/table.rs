@@ -1,6 +1,6 @@
 //! Columns of text: numbers to the right, names to the left.
 
-use crate::plain::cut;
+use crate::{plain::cut, units::grouped};
 
 /// A cell is cut after this number of characters: every row is as wide as the widest.
 const LONGEST_CELL: usize = 400;
@@ -98,7 +98,7 @@ fn shown(cell: &str) -> String {
 pub fn us(ns: Option<i64>) -> String {
     let Some(ns) = ns else { return "-".into() };
     let us = ns as f64 / 1e3;
-    if us.abs() < 99.95 { format!("{us:.1}") } else { format!("{us:.0}") }
+    if us.abs() < 99.95 { format!("{us:.1}") } else { grouped(&format!("{us:.0}")) }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const MOST_SAMPLES: u64 = 2_000_000;
 const SHARE_OF_MAXIMA: f64 = 0.15;
 const SHARE_OF_SAMPLES: f64 = 0.05;
 
-/// Without any event in a time T, the rate of events is below this / T at 95 %.
+/// Without any event in a time T, the rate of events is below this / T at 95%.
 const NONE_SEEN: f64 = 3.0;
 
 /// What can be said of the tails of a run.
@@ -46,7 +46,7 @@ pub struct SeriesTail {
     pub name: String,
     /// Its largest latency, ns: none was over it.
     pub max_ns: i64,
-    /// At 95 % what is over it comes less than once in this time, s, if the load stays.
+    /// At 95% what is over it comes less than once in this time, s, if the load stays.
     pub rarer_than_s: f64,
     /// What the model is made of: `samples`, or `interval_maxima` where these were not kept.
     pub pieces: String,
@@ -68,7 +68,7 @@ pub struct TailModel {
     pub fit_probability: f64,
     /// The shape: 0 is exponential, below it there is an end, above it a power law.
     pub shape: f64,
-    /// The lower end of its 95 % interval.
+    /// The lower end of its 95% interval.
     pub shape_low: f64,
     /// The upper end.
     pub shape_high: f64,
@@ -84,7 +84,7 @@ pub struct TailLevel {
     pub period_s: f64,
     /// The level, ns.
     pub level_ns: u64,
-    /// The lower end of its 95 % interval, ns.
+    /// The lower end of its 95% interval, ns.
     pub low_ns: u64,
     /// The upper end, ns; null if it has none.
     pub high_ns: Option<u64>,

@@ -235,7 +235,7 @@ mod tests {
         assert_eq!((marker.samples, marker.not_moved), (samples, 0), "{marker:?}");
         assert_eq!(marker.missed_removed, own(&stalled).missed.unwrap());
         assert_eq!(own(&left).missed, Some(0));
-        // Nothing but that a bucket stands for its values is different: 0.1 %.
+        // Nothing but that a bucket stands for its values is different: 0.1%.
         let is_near = |a: u64, b: u64| a.abs_diff(b) * 500 <= a;
         for (name, ns) in &own(&calm).percentiles {
             assert!(is_near(*ns, own(&left).percentiles[name]), "{name}: {:?}", own(&left));

@@ -46,7 +46,7 @@ pub struct AbRecord {
     pub judged: Vec<String>,
     /// The judged figures at the last look; empty before the first.
     pub figures: Vec<ComparedFigureRow>,
-    /// The largest floor of them: the share by which equal sides would differ, in 5 % of such
+    /// The largest floor of them: the share by which equal sides would differ, in 5% of such
     /// comparisons by more. Null before the first look.
     pub floor: Option<f64>,
     /// Which causes differ between the sides, band by band: what the slowest samples of the

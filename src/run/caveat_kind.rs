@@ -219,9 +219,9 @@ impl MissedPeriods {
         self.missed as f64 * 100.0 / self.periods.max(1) as f64
     }
 
-    /// "1.2 % on cpu0"
+    /// "1.2% on cpu0"
     fn text(&self) -> String {
-        format!("{:.1} % on {}", self.percent(), self.series)
+        format!("{:.1}% on {}", self.percent(), self.series)
     }
 }
 

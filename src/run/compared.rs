@@ -71,10 +71,10 @@ pub struct ComparedFigureRow {
     pub low: Option<f64>,
     /// Upper end of the ratio's interval; null if it has none.
     pub high: Option<f64>,
-    /// Differences below this share are called the same, 0.05 for 5 %: what was asked for, or the
+    /// Differences below this share are called the same, 0.05 for 5%: what was asked for, or the
     /// floor where that is higher.
     pub margin: f64,
-    /// The share by which equal sides would differ, in 5 % of such comparisons by more; null where
+    /// The share by which equal sides would differ, in 5% of such comparisons by more; null where
     /// nothing tells.
     pub floor: Option<f64>,
     /// Pairs that it uses; 0 if one run is compared with one other.

@@ -18,7 +18,7 @@ pub struct FigureHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum FigureUnit {
-    /// 1 000 000 bytes a second.
+    /// 1,000,000 bytes a second.
     #[serde(rename = "MB/s")]
     MegabytesPerSecond,
     /// Microseconds.
@@ -63,7 +63,7 @@ pub struct FigureRecord {
     pub unit: FigureUnit,
     /// Mean of the values.
     pub mean: Option<f64>,
-    /// Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least
+    /// Lower end of the 95% interval of the mean, by Student's t over the values, and 0 at least
     /// if none of them is negative; absent with fewer than two.
     pub low: Option<f64>,
     /// Its upper end.
@@ -134,7 +134,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Half of the 95 % interval of the mean.
+/// Half of the 95% interval of the mean.
 fn half_width(values: &[f64], mean: f64) -> Option<f64> {
     let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

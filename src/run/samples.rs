@@ -4,8 +4,8 @@
 //! the wake-up was at `t_ns + latency_ns`. Rows are sorted by series and time: within a series the
 //! expiries are equally far apart, which delta encoding makes free. Latencies are stored as they
 //! are: zstd takes out what their high bytes have in common, while delta encoding pays for the
-//! largest of 32 neighbours each time (10 to 15 % more on real wake-ups; byte stream split would
-//! save another 6 %, but readers from before 2024 do not know it for integers).
+//! largest of 32 neighbours each time (10 to 15% more on real wake-ups; byte stream split would
+//! save another 6%, but readers from before 2024 do not know it for integers).
 
 mod compact;
 mod footer;

@@ -64,7 +64,7 @@ pub struct SeriesSummary {
     pub stddev: Option<u64>,
     /// Largest latency.
     pub max: Option<i64>,
-    /// Highest value of the bucket (0.1 % wide) in which the percentile lies, at most `max`.
+    /// Highest value of the bucket (0.1% wide) in which the percentile lies, at most `max`.
     pub percentiles: Percentiles,
     /// The names of those percentiles that have fewer than 10 samples beyond them.
     pub uncertain: Vec<String>,

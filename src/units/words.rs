@@ -21,33 +21,62 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-/// A count with thin groups of three digits: `1 234 567`.
+/// A count in groups of three digits: `1,234,567`.
 #[must_use]
 pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(' ');
+    grouped(&n.to_string())
+}
+
+/// A decimal number with its whole part in groups of three digits: `-12,345.6`.
+#[must_use]
+pub fn grouped(number: &str) -> String {
+    let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(number.len());
+    let end = number.find('.').unwrap_or(number.len());
+    let mut out = String::with_capacity(number.len() + number.len() / 3);
+    for (place, c) in number.char_indices() {
+        if place > begin && place < end && (end - place).is_multiple_of(3) {
+            out.push(',');
         }
-        out.push(digit);
+        out.push(c);
     }
     out
 }
 
-/// A count of something whose plural ends in s: `1 sample`, `12 345 samples`.
+/// A share as a percentage: `61%`, with `decimals` digits after the point.
+#[must_use]
+pub fn percent(share: f64, decimals: usize) -> String {
+    format!("{:.decimals$}%", share * 100.0)
+}
+
+/// A share as a percentage of two significant digits: `61%`, `4.1%`, `0.021%`. What is not all is
+/// never rounded to it.
+#[must_use]
+pub fn share(share: f64) -> String {
+    let decimals = match share * 100.0 {
+        99.95..100.0 => return ">99.9%".into(),
+        99.5..100.0 => 1,
+        9.95.. | 0.0 => 0,
+        0.995.. => 1,
+        0.0995.. => 2,
+        0.00995.. => 3,
+        _ => return "<0.01%".into(),
+    };
+    percent(share, decimals)
+}
+
+/// A count of something whose plural ends in s: `1 sample`, `12,345 samples`.
 #[must_use]
 pub fn many(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {one}s", count(n)) }
 }
 
-/// A rate with a prefix: `812 k`, `1.42 M`.
+/// A rate with a prefix: `812k`, `1.42M`.
 #[must_use]
 pub fn rate(per_s: f64) -> String {
     let (value, prefix) = match per_s.abs() {
-        v if v >= 999.5e6 => (per_s / 1e9, " G"),
-        v if v >= 999.5e3 => (per_s / 1e6, " M"),
-        v if v >= 9999.5 => (per_s / 1e3, " k"),
+        v if v >= 999.5e6 => (per_s / 1e9, "G"),
+        v if v >= 999.5e3 => (per_s / 1e6, "M"),
+        v if v >= 9999.5 => (per_s / 1e3, "k"),
         _ => (per_s, ""),
     };
     let decimals = usize::from(value.abs() < 100.0) + usize::from(value.abs() < 10.0);
@@ -55,7 +84,7 @@ pub fn rate(per_s: f64) -> String {
     format!("{value:.decimals$}{prefix}")
 }
 
-/// How often: `once`, `3 times`, `1 234 times`.
+/// How often: `once`, `3 times`, `1,234 times`.
 #[must_use]
 pub fn times(n: u64) -> String {
     if n == 1 { "once".into() } else { format!("{} times", count(n)) }
@@ -75,9 +104,9 @@ mod tests {
 
     #[test]
     fn one_is_no_plural() {
-        assert_eq!([1, 2, 1_234].map(times), ["once", "2 times", "1 234 times"]);
+        assert_eq!([1, 2, 1_234].map(times), ["once", "2 times", "1,234 times"]);
         let samples = [0, 1, 1_234].map(|n| many(n, "sample"));
-        assert_eq!(samples, ["0 samples", "1 sample", "1 234 samples"]);
+        assert_eq!(samples, ["0 samples", "1 sample", "1,234 samples"]);
         assert_eq!(["1", "0-3", "0,7"].map(cpus), ["CPU 1", "CPUs 0-3", "CPUs 0,7"]);
     }
 }

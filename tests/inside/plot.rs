@@ -386,7 +386,7 @@ fn where_many_periods_were_missed_they_are_counted_unless_another_view_is_asked_
     };
     for kind in [PictureKind::Percentile, PictureKind::Histogram] {
         let first = drawn(kind, None).unwrap();
-        assert!(first.contains("77 000 scheduled periods"), "{first}");
+        assert!(first.contains("77,000 scheduled periods"), "{first}");
         assert!(first.contains("counts as L, L-T"), "{first}");
         assert_eq!(first, drawn(kind, Some(View::Scheduled)).unwrap());
         let other = drawn(kind, Some(View::WakeUp)).unwrap();

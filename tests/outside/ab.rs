@@ -145,7 +145,7 @@ fn the_text_ends_with_the_answer_and_begins_with_what_can_be_found() {
     assert!(done.err.contains("a difference of") && done.err.contains("After "), "{}", done.err);
     assert!(done.out.starts_with("x: B against A same\n"), "{}", done.out);
     let last = done.out.trim_end().lines().last().unwrap();
-    assert!(last.starts_with("same: p50 (within 5.0 %), p99 (within"), "{last}");
+    assert!(last.starts_with("same: p50 (within 5.0%), p99 (within"), "{last}");
     // It is listed as what it is, and its blocks are not.
     let listed: Value = serde_json::from_str(&store.run(&["list", "--json"]).out).unwrap();
     let kinds: Vec<&Value> = list(&listed).iter().map(|entry| &entry["kind"]).collect();

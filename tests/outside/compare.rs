@@ -36,10 +36,10 @@ fn intervals_are_printed_where_they_are_asked_for() {
     let store = Store::new();
     made(&store, &["r"]);
     let plain = store.run(&["show", "r"]);
-    assert!(!plain.out.contains("95 % interval"), "{plain:?}");
+    assert!(!plain.out.contains("95% interval"), "{plain:?}");
     let said = store.run(&["show", "r", "--intervals"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
-    assert!(said.out.contains("us, 95 % interval"), "{said:?}");
+    assert!(said.out.contains("us, 95% interval"), "{said:?}");
     assert!(store.show("r").get("intervals").is_none());
     let shown = json(&store.run(&["show", "r", "--intervals", "--json"]));
     assert_eq!(shown["name"], "r", "the members of the record stay");
@@ -67,7 +67,7 @@ fn one_run_beside_another_is_inconclusive_and_three_of_each_are_judged() {
     // The fake probe makes the same samples each time: sides are equal.
     let said =
         store.run(&["compare", "a1", "a2", "a3", "--vs", "b1", "b2", "b3", "--margin", "50%"]);
-    assert!(said.out.contains("95 % interval"), "{said:?}");
+    assert!(said.out.contains("95% interval"), "{said:?}");
     let json = json(&store.run(&["compare", "a1", "a2", "a3", "--vs", "b1", "b2", "b3", "--json"]));
     let rows = list(&json["comparisons"][0]["figures"]);
     let figures: Vec<&str> = rows.iter().map(|row| row["figure"].as_str().unwrap()).collect();
@@ -125,7 +125,7 @@ fn gates_decide_the_exit_code_and_say_why() {
     // The fake probe has 2 to 6 us, and one in a thousand up to 100 us more.
     let said = gates(&["max<1ms", "missed=0"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("1ms reached by none of 20 000"), "{said:?}");
+    assert!(said.out.contains("1ms reached by none of 20,000"), "{said:?}");
     let said = gates(&["max<1ms", "max<5us"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     // Of 20,000 samples 0.2 lie beyond.

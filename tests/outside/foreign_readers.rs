@@ -38,7 +38,7 @@ fn read(run: &Path) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-/// Equal within 0.1 %, the width of a histogram's bucket, and 1 ns.
+/// Equal within 0.1%, the width of a histogram's bucket, and 1 ns.
 fn is_close(found: i64, ours: i64) -> bool {
     (found - ours).abs() as f64 <= ours as f64 * 0.001 + 1.0
 }
@@ -62,7 +62,7 @@ fn assert_samples(found: &Value, record: &Value) {
         }
         for (percentile, ours) in series["percentiles"].as_object().unwrap() {
             let theirs = whole(&found["pandas"][name]["percentiles"][percentile]);
-            assert!(is_close(theirs, whole(ours)), "{name} {percentile} %: {theirs} {ours}");
+            assert!(is_close(theirs, whole(ours)), "{name} {percentile}%: {theirs} {ours}");
         }
         let distance = whole(&found["pandas"][name]["distance_ns"]);
         let interval = whole(&record["probe"]["parameters"]["interval_ns"]);

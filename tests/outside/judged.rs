@@ -198,7 +198,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-const HEADLINE: &str = "232 of 2 974 cycles of ctl missed the deadline of 1ms (7.8%); the worst \
+const HEADLINE: &str = "232 of 2,974 cycles of ctl missed the deadline of 1ms (7.8%); the worst \
                         response took 271 ms";
 
 #[test]
@@ -231,7 +231,7 @@ fn why_speaks_of_late_cycles_first_and_so_do_its_bands_and_remedies() {
     let verdict = why["verdict"].as_str().unwrap();
     assert!(
         verdict.starts_with(
-            "232 of 2 974 cycles of ctl missed the deadline of 1ms (7.8%). 69 % of all time of \
+            "232 of 2,974 cycles of ctl missed the deadline of 1ms (7.8%). 69% of all time of \
              cycles over the deadline was "
         ),
         "{verdict}"
@@ -302,7 +302,7 @@ fn gates_without_a_series_decide_on_responses() {
     assert_eq!(missed[0][1], "inconclusive");
     assert_eq!(
         missed[0][2],
-        "232 of 2 974 cycles took over 1ms, and of 19 more it was not seen: a run that sees all of \
+        "232 of 2,974 cycles took over 1ms, and of 19 more it was not seen: a run that sees all of \
          them decides it, and missed<=251 passes here"
     );
     assert_eq!(gate("ctl/response:missed<=231")[0][1], "fail");

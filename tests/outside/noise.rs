@@ -26,7 +26,7 @@ fn figure(record: &Value, name: &str) -> Option<f64> {
     found["mean"].as_f64()
 }
 
-/// A run beside a hog that has 30 % of the CPU; its record.
+/// A run beside a hog that has 30% of the CPU; its record.
 fn beside_a_hog(store: &Store, cpu: &str, duration: &str) -> Value {
     let hog = ["--load", "burn:threads=1,share=30", "--housekeeping", cpu];
     let asked = ["--cpus", cpu, "--duration", duration, "--trace", "off"];
@@ -96,7 +96,7 @@ fn a_stop_of_known_length_is_one_gap() {
     let (_, record) = store.interrupt("r", child);
     let longer = figure(&record, &format!("cpu{cpu}/lost/longer")).unwrap();
     let stall = STALL_MS as f64 * 1e6 / whole(&record["duration_ns"]) as f64 * 100.0;
-    assert!(longer >= stall * 0.99, "{longer} % of {stall} %: {record}");
+    assert!(longer >= stall * 0.99, "{longer}% of {stall}%: {record}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_thread_that_goes_before_all_others_has_one_cpu_and_leaves_the_rest() {
     assert!(figure(&record, &format!("cpu{cpu}/lost")).is_some(), "{record}");
 }
 
-/// A traced run beside a hog that has 40 % of the CPU, and what `why` says of it.
+/// A traced run beside a hog that has 40% of the CPU, and what `why` says of it.
 fn traced_beside_a_hog(store: &Store, cpu: &str, duration: &str) -> (Value, Value) {
     let asked = ["--cpus", cpu, "--duration", duration, "--trace", "peaks"];
     let hog = ["--load", "burn:threads=1,share=40", "--housekeeping", cpu];

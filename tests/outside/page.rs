@@ -68,7 +68,7 @@ fn assert_bins(bins: &[Value], edges: &[Value], series: &Value) {
         |bin: &Value, next: usize| whole(&edges[usize::try_from(whole(&bin[0])).unwrap() + next]);
     let (first, last) = (&bins[0], bins.last().unwrap());
     let (min, max) = (whole(&series["min"]), whole(&series["max"]));
-    // Middles of buckets stand for values: 0.1 % beside an edge either bin is right.
+    // Middles of buckets stand for values: 0.1% beside an edge either bin is right.
     let slack = |ns: i64| ns / 1_000 + 1;
     assert!(edge(first, 0) <= min + slack(min) && min < edge(first, 1) + slack(min), "{series}");
     assert!(edge(last, 0) <= max + slack(max) && max < edge(last, 1) + slack(max), "{series}");
@@ -85,7 +85,7 @@ fn assert_curve(curve: &[Value], series: &Value) {
         let wanted: f64 = name.parse().unwrap();
         let point = curve.iter().find(|point| (point[0].as_f64().unwrap() - wanted).abs() < 1e-6);
         if let Some(point) = point {
-            assert_eq!(point[1], series["percentiles"][name], "{name} % of the curve: {series}");
+            assert_eq!(point[1], series["percentiles"][name], "{name}% of the curve: {series}");
         }
     }
 }

@@ -164,7 +164,7 @@ fn a_function_that_burns_a_known_share_shows_with_that_share() {
     let own = whole(&found["samples"]) as f64 / due * 100.0;
     let lacking = (cpus - whole(&report["samples"]) as f64 / due).max(0.0) * 100.0;
     let is_it = (share - 8.0 - lacking..share + 8.0).contains(&own);
-    assert!(is_it, "{own} % of a CPU in it, {share} % burnt, {lacking} % lacking: {found}");
+    assert!(is_it, "{own}% of a CPU in it, {share}% burnt, {lacking}% lacking: {found}");
 }
 
 fn number(text: &str) -> i64 {
@@ -296,6 +296,6 @@ fn perf_agrees_on_the_shares_of_the_first_functions() {
         let is_it = |ours: &str| ours == name.as_str() || ours.starts_with(&with_arguments);
         let own: f64 = ours.iter().filter(|(ours, _)| is_it(ours)).map(|(_, own)| own).sum();
         let differs = (own - **share).abs();
-        assert!(differs < 3.0 + nowhere, "{name}: {own} %, perf {share} %, nowhere {nowhere} %");
+        assert!(differs < 3.0 + nowhere, "{name}: {own}%, perf {share}%, nowhere {nowhere}%");
     }
 }

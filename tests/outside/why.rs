@@ -69,7 +69,7 @@ fn changed(run: &Path, change: impl FnOnce(&mut Value)) -> String {
 fn the_verdict_names_cause_cpu_and_period() {
     let (store, _) = copied();
     let why = document(&store);
-    let verdict = "61 % of all time above p99.9 was interrupts off in console_unlock, on CPU 1, \
+    let verdict = "61% of all time above p99.9 was interrupts off in console_unlock, on CPU 1, \
                    every 50 ms.";
     assert_eq!(why["verdict"], verdict);
     let names: Vec<&str> =

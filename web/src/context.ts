@@ -72,7 +72,7 @@ export function countOf({ counting }: Context, summary: SeriesSummary): number {
   return counting.scheduled ? summary.scheduled?.count ?? summary.count : summary.count;
 }
 
-/** What percentiles and bins are of: "19 862 and 19 832 samples." */
+/** What percentiles and bins are of: "19,862 and 19,832 samples." */
 export function countedWords(context: Context): string {
   const chosen = context.selection.series;
   const sums = context.page.runs.map((run) => count(run.record.series.reduce(

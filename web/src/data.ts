@@ -431,7 +431,7 @@ export type ComparedFigureRow = {
   b: number;
   /** Which: p50, p90, p99, p99.9, p99.99, max or missed. */
   figure: string;
-  /** The share by which equal sides would differ, in 5 % of such comparisons by more; null where nothing tells. */
+  /** The share by which equal sides would differ, in 5% of such comparisons by more; null where nothing tells. */
   floor: number | null;
   /** Upper end of the ratio's interval; null if it has none. */
   high: number | null;
@@ -439,7 +439,7 @@ export type ComparedFigureRow = {
   low: number | null;
   /** Whether B is better where it has less. */
   lower_is_better: boolean;
-  /** Differences below this share are called the same, 0.05 for 5 %: what was asked for, or the floor where that is higher. */
+  /** Differences below this share are called the same, 0.05 for 5%: what was asked for, or the floor where that is higher. */
   margin: number;
   /** Pairs that it uses; 0 if one run is compared with one other. */
   pairs: number;
@@ -647,7 +647,7 @@ export type Figure = {
   median: number;
   /** Upper end of it. */
   median_high: number | null;
-  /** Lower end of the 95 % interval of the median over all phases there could be; absent for the maximum, and with fewer than 6 phases. */
+  /** Lower end of the 95% interval of the median over all phases there could be; absent for the maximum, and with fewer than 6 phases. */
   median_low: number | null;
   /** As in `FIGURES`. */
   name: string;
@@ -665,7 +665,7 @@ export type FigureChange = {
   needed: number | null;
   /** The second to the first. */
   ratio: number;
-  /** Whether it is better, worse or the same within 5 %: all figures of the page share an error probability of 5 %. */
+  /** Whether it is better, worse or the same within 5%: all figures of the page share an error probability of 5%. */
   verdict: AbVerdict;
 };
 
@@ -685,7 +685,7 @@ export type FigureRange = {
 export type FigureRecord = {
   /** Its upper end. */
   high: number | null;
-  /** Lower end of the 95 % interval of the mean, by Student's t over the values, and 0 at least if none of them is negative; absent with fewer than two. */
+  /** Lower end of the 95% interval of the mean, by Student's t over the values, and 0 at least if none of them is negative; absent with fewer than two. */
   low: number | null;
   /** Mean of the values. */
   mean: number | null;
@@ -1472,7 +1472,7 @@ export type PageRun = {
 export type PageRunFigure = {
   /** The upper end; absent if there are too few samples beyond it. */
   high_ns: number | null;
-  /** The lower end of its 95 % interval; absent of the maximum, and where nothing tells. */
+  /** The lower end of its 95% interval; absent of the maximum, and where nothing tells. */
   low_ns: number | null;
   /** As in `figures` of the cells. */
   name: string;
@@ -1915,7 +1915,7 @@ export type SeriesDeadline = {
   share_met: number;
   /** The upper end; null likewise. */
   share_met_high: number | null;
-  /** The lower end of its 95 % interval; null with fewer than 10 independent misses. */
+  /** The lower end of its 95% interval; null with fewer than 10 independent misses. */
   share_met_low: number | null;
   /** Of an attached thread how often something that it did was not seen: at most this number of cycles is in neither count. 0 for others. */
   unseen: number;
@@ -1953,7 +1953,7 @@ export type SeriesSummary = {
   missed: number | null;
   /** `cpu0`, `cpu0#1`, ... */
   name: string;
-  /** Highest value of the bucket (0.1 % wide) in which the percentile lies, at most `max`. */
+  /** Highest value of the bucket (0.1% wide) in which the percentile lies, at most `max`. */
   percentiles: { [name: string]: number };
   /** The period of its schedule, ns; absent if it has none. */
   period_ns: number | null;
@@ -1983,7 +1983,7 @@ export type SeriesTail = {
   name: string;
   /** What the model is made of: `samples`, or `interval_maxima` where these were not kept. */
   pieces: string;
-  /** At 95 % what is over it comes less than once in this time, s, if the load stays. */
+  /** At 95% what is over it comes less than once in this time, s, if the load stays. */
   rarer_than_s: number;
   /** Why it is missing; null if it has one. */
   refusal: string | null;
@@ -2022,7 +2022,7 @@ export type ShiftPoint = {
   basis: ShiftBasis;
   /** The upper end. */
   high: number | null;
-  /** The lower end of the ratio's 95 % interval; null if it has none. */
+  /** The lower end of the ratio's 95% interval; null if it has none. */
   low: number | null;
   /** Which percentile: `99.9`. */
   percentile: string;
@@ -2101,7 +2101,7 @@ export type TailLevel = {
   is_extrapolation: boolean;
   /** The level, ns. */
   level_ns: number;
-  /** The lower end of its 95 % interval, ns. */
+  /** The lower end of its 95% interval, ns. */
   low_ns: number;
   /** The time, s. */
   period_s: number;
@@ -2119,7 +2119,7 @@ export type TailModel = {
   shape: number;
   /** The upper end. */
   shape_high: number;
-  /** The lower end of its 95 % interval. */
+  /** The lower end of its 95% interval. */
   shape_low: number;
   /** The threshold, ns. */
   threshold_ns: number;

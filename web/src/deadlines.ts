@@ -7,7 +7,7 @@ import { h } from './dom';
 import type { PageRun } from './model';
 import { runColumn } from './run-column';
 import { Table, type Column } from './table';
-import { columnUnit, count, latency } from './units';
+import { columnUnit, count, latency, percent } from './units';
 
 /** The number that is shown at first, and printed. */
 const SHOWN = 20;
@@ -54,7 +54,7 @@ function columns(rows: Row[]): Column<Row>[] {
     whole('periods', 'periods', ({ own }) => own.periods),
     whole('missed', 'missed', ({ own }) => own.missed),
     share('met', 'share_met', ({ own }) => own.share_met),
-    share('95 % from', 'share_met_low', ({ own }) => own.share_met_low),
+    share('95% from', 'share_met_low', ({ own }) => own.share_met_low),
     share('to', 'share_met_high', ({ own }) => own.share_met_high),
   ];
   if (rows.some(({ own }) => own.longest_burst !== null)) found.push(whole('in a row', 'longest_burst', ({ own }) => own.longest_burst));
@@ -70,13 +70,13 @@ function whole(title: string, raw: string, value: (row: Row) => number | null): 
 }
 
 function share(title: string, raw: string, value: (row: Row) => number | null): Column<Row> {
-  return { title, raw, value, cell: (row) => { const own = value(row); return own === null ? '–' : percent(own); } };
+  return { title, raw, value, cell: (row) => { const own = value(row); return own === null ? '–' : shareMet(own); } };
 }
 
 /** What is not all is never rounded to it. */
-function percent(own: number): string {
+function shareMet(own: number): string {
   const digits = [3, 4, 5, 6, 7, 8].find((some) => own >= 1 || Number((own * 100).toFixed(some)) < 100);
-  return `${(own * 100).toFixed(digits ?? 8)} %`;
+  return percent(own, digits ?? 8);
 }
 
 function part(rows: Row[], title: string, which: Part): Column<Row> {

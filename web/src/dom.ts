@@ -1,7 +1,6 @@
 // Making elements, copying, saving. Every string becomes a text node or an attribute, never HTML:
 // what a run says cannot become part of the page's structure.
 
-import { unbroken } from './units';
 
 type Child = Node | string | number | null | undefined | false;
 type Props = { [name: string]: string | number | boolean | null | undefined | EventListener };
@@ -36,8 +35,7 @@ function append(element: Element, children: Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
     if (child instanceof Node) element.append(child);
-    // What may be typed again stays as it is.
-    else element.append(element.matches('pre, code') ? String(child) : unbroken(String(child)));
+    else element.append(String(child));
   }
 }
 

@@ -32,7 +32,7 @@ export function figureSection(context: Context): HTMLElement | null {
   const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns], shown, printed: shown });
   return h('section', { class: 'messages', 'aria-label': 'the figures' },
     h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element, table.more),
-    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. ', WHAT_IS_BETTER));
+    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95% interval of the mean. ', WHAT_IS_BETTER));
 }
 
 /** A row a name and unit, in the order of the first run that has it. */
@@ -61,8 +61,8 @@ function oneRun(): Column<Row>[] {
   };
   return [
     column('mean', 'mean', 'Of all repeats', (figure) => figure.mean),
-    column('from', 'low', 'Lower end of the 95 % interval of the mean', (figure) => figure.low),
-    column('to', 'high', 'Upper end of the 95 % interval of the mean', (figure) => figure.high),
+    column('from', 'low', 'Lower end of the 95% interval of the mean', (figure) => figure.low),
+    column('to', 'high', 'Upper end of the 95% interval of the mean', (figure) => figure.high),
     column('least', 'least', 'Of all repeats', (figure) => (figure.values.length > 0 ? Math.min(...figure.values) : null)),
     column('most', 'most', 'Of all repeats', (figure) => (figure.values.length > 0 ? Math.max(...figure.values) : null)),
     { ...column('repeats', 'repeats', 'How often it was measured', (figure) => figure.values.length), cell: (row) => count(row.of[0]?.values.length ?? 0) },

@@ -96,8 +96,8 @@ const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 function amount(name: string, value: number): string {
   if (name.endsWith('_ns')) return latency(value);
   if (name.endsWith('_us')) return `${value} us`;
-  if (name.endsWith('_percent')) return `${value} %`;
-  if (name === 'busy' || name === 'steal') return `${Number((value * 100).toFixed(1))} %`;
+  if (name.endsWith('_percent')) return `${value}%`;
+  if (name === 'busy' || name === 'steal') return `${Number((value * 100).toFixed(1))}%`;
   if (name.endsWith('_bytes_per_s')) return `${bytes(value)}/s`;
   if (name.endsWith('_bytes') || name === 'bytes') return bytes(value);
   return Number.isInteger(value) && Math.abs(value) >= 10000 ? count(value) : String(value);

@@ -4,7 +4,7 @@
 import { h } from './dom';
 import type { InterruptRow, PageRun } from './model';
 import { Table, type Column } from './table';
-import { counted, latency, rate } from './units';
+import { counted, latency, percent, rate } from './units';
 
 /** The number of CPUs with a column: those that were latest. */
 const CPUS_SHOWN = 8;
@@ -78,7 +78,7 @@ function facts(run: PageRun, cpu: number): string[] {
   return [
     latency(figure(run, cpu, (series) => series.percentiles['99'])),
     latency(figure(run, cpu, (series) => series.max)),
-    share === null ? '–' : `${Math.round(share * 100)} %`,
+    share === null ? '–' : percent(share, 0),
   ];
 }
 

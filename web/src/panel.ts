@@ -6,7 +6,6 @@ import { echarts, type Chart, type Option } from './echarts';
 import { dataLink, h } from './dom';
 import { Pointer } from './pointer';
 import { isPaper, onTheme, theme, type Theme } from './theme';
-import { unbroken } from './units';
 import type { Follower, Stretch } from './view';
 
 /** What the cursor points at. */
@@ -126,7 +125,7 @@ export class Panel implements Follower {
   }
 
   redraw(): void {
-    this.counted.textContent = unbroken(this.spec.count());
+    this.counted.textContent = this.spec.count();
     this.summary.textContent = this.spec.summary();
     this.nothing.hidden = !this.spec.empty();
     this.spec.redrawn?.();

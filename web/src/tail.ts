@@ -37,8 +37,8 @@ export function tailSection({ page }: Context): HTMLElement | null {
   return h('section', { class: 'shape tail', 'aria-label': 'long enough?' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Long enough?'), h('span', { class: 'tools' }, table.copy)),
     table.element,
-    h('p', { class: 'note' }, 'None was over the maximum. At 95 %, clusters of what is over it come less than once in the time beside it, if the load stays. Levels are exceeded once in their time, on average, '
-      + 'by a model of the tail, with 95 % intervals, if this mix of load continues; what comes more rarely than the run is long is not in them.'),
+    h('p', { class: 'note' }, 'None was over the maximum. At 95%, clusters of what is over it come less than once in the time beside it, if the load stays. Levels are exceeded once in their time, on average, '
+      + 'by a model of the tail, with 95% intervals, if this mix of load continues; what comes more rarely than the run is long is not in them.'),
     far ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Grey'), ': more than ten times the observed time: an extrapolation of a model.') : null,
     ...[...reasons].map(([reason, names]) => h('p', { class: 'note' }, `No levels of ${names.slice(0, NAMED).join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}: ${reason}.`)));
 }

@@ -119,7 +119,7 @@ const ownTimer: Column<Row> = {
   value: ({ thread }) => (thread.wakeups > 0 ? thread.by_own_timer / thread.wakeups : null),
   cell: ({ thread }) => {
     if (thread.wakeups === 0) return '\u2013';
-    const part = `${Math.floor(thread.by_own_timer * 100 / thread.wakeups)} %`;
+    const part = `${Math.floor(thread.by_own_timer * 100 / thread.wakeups)}%`;
     return isMixed(thread) ? `${part}, ${thread.latency}` : part;
   },
 };
@@ -128,7 +128,7 @@ const ownTimer: Column<Row> = {
 const wokenBy: Column<Row> = {
   title: 'woken by', raw: 'woken_by', left: true, hint: 'Who woke it most often, and in which part of its wake-ups',
   value: ({ thread }) => waker(thread)?.[0] ?? null,
-  cell: ({ thread }) => { const found = waker(thread); return found ? `${found[0]} ${Math.floor(found[1] * 100)} %` : '\u2013'; },
+  cell: ({ thread }) => { const found = waker(thread); return found ? `${found[0]} ${Math.floor(found[1] * 100)}%` : '\u2013'; },
 };
 
 function waker(thread: AttachedRow): [string, number] | null {

@@ -2,8 +2,6 @@
 // ("us", not the micro sign). Knows no page and no chart.
 
 const UNITS: [string, number][] = [['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]];
-/** Narrow no-break space: groups digits without reading as two numbers. */
-const THIN = '\u202f';
 
 /** The largest unit in which the value is at least 1. */
 function unitOf(ns: number): [string, number] {
@@ -21,25 +19,29 @@ export function latency(ns: number | null | undefined): string {
   return `${ns < 0 ? '-' : ''}${shown} ${unit}`;
 }
 
-/** To the nanosecond: "38.412 us", "1.000 250 000 s". */
+/** To the nanosecond: "38.412 us", "1.000250000 s". */
 export function exactLatency(ns: number): string {
   if (!Number.isFinite(ns)) return '–';
   const [unit, factor] = unitOf(ns);
   const digits = Math.round(Math.log10(factor));
-  const [whole, part = ''] = (Math.abs(ns) / factor).toFixed(digits).split('.');
-  const grouped = part.replace(/(\d{3})(?=\d)/g, `$1${THIN}`);
-  return `${ns < 0 ? '-' : ''}${whole}${grouped ? `.${grouped}` : ''} ${unit}`;
+  return `${grouped((ns / factor).toFixed(digits))} ${unit}`;
 }
 
-/** Whole numbers with grouped digits: "86 400 000". */
+/** A decimal number with its whole part in groups of three digits: "-12,345.6". */
+export function grouped(number: string): string {
+  const [whole, ...part] = number.split('.');
+  return [whole.replace(/\B(?=(\d{3})+(?!\d))/g, ','), ...part].join('.');
+}
+
+/** A share as a percentage: "61%". */
+export function percent(share: number, decimals: number): string {
+  return `${(share * 100).toFixed(decimals)}%`;
+}
+
+/** Whole numbers in groups of three digits: "86,400,000". */
 export function count(value: number): string {
   if (!Number.isFinite(value)) return '–';
-  return Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, THIN);
-}
-
-/** The same text with its grouped digits, "3 437", held together, so that no line ends within a number. */
-export function unbroken(text: string): string {
-  return text.replace(/\b\d{1,3}(?: \d{3})+\b/g, (digits) => digits.replace(/ /g, THIN));
+  return grouped(Math.round(value).toString());
 }
 
 /** A count on an axis: "1", "500", "20k", "3M". */
@@ -51,7 +53,7 @@ export function shortCount(value: number): string {
   return `${Number(value.toPrecision(3))}`;
 }
 
-/** A rate in full: "12 345", "0.25". */
+/** A rate in full: "12,345", "0.25". */
 export function rate(value: number): string {
   if (!Number.isFinite(value)) return '–';
   return Math.abs(value) >= 100 ? count(value) : `${Number(value.toPrecision(3))}`;
@@ -93,10 +95,10 @@ function clock(seconds: number, decimals: number, withSeconds: boolean): string 
   return hours ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`;
 }
 
-/** Seconds since the start, exactly: "12.345 678 s". */
+/** Seconds since the start, exactly: "12.345678 s". */
 export function exactTime(seconds: number): string {
   const digits = seconds >= 3600 ? 3 : 6;
-  return `${seconds.toFixed(digits).replace(/(\.\d{3})(?=\d)/, `$1${THIN}`)} s`;
+  return `${grouped(seconds.toFixed(digits))} s`;
 }
 
 /** As a sentence or a title begins. */
@@ -134,15 +136,14 @@ export function columnUnit(values: number[]): ColumnUnit {
   const most = (sizes[sizes.length - 1] ?? factor) / factor;
   const wanted = (most >= 100 ? 1 : 2) - Math.floor(Math.log10(least));
   const decimals = factor === 1 ? 0 : Math.max(0, Math.min(2, wanted));
-  return { unit, write: (ns) => (ns / factor).toFixed(decimals) };
+  return { unit, write: (ns) => grouped((ns / factor).toFixed(decimals)) };
 }
 
 /** A metric other than a latency, with three digits that count, as the tables of a terminal have them. */
 export function threeDigits(value: number | null): string {
   if (value === null) return '\u2013';
   const size = Math.abs(value);
-  if (size >= 9999.5) return count(Math.round(value));
-  if (size >= 99.95) return value.toFixed(0);
+  if (size >= 99.95) return grouped(value.toFixed(0));
   if (size >= 9.995) return value.toFixed(1);
   if (size >= 0.9995 || size === 0) return value.toFixed(2);
   return value.toFixed(size >= 0.0999 ? 3 : 4);

@@ -116,8 +116,8 @@ async function searched(page) {
   await input.fill('no function is called this');
   const none = await page.locator('.flame-graph [role=status]').first().textContent();
   await input.fill('');
-  const reasons = matched > 0 && /\d %/.test(said) && !said.startsWith('0.0') ? [] : [`"${text}": ${matched} marked, "${said}"`];
-  if (!none.startsWith('0.0 %')) reasons.push(`of nothing it says "${none}"`);
+  const reasons = matched > 0 && /\d%/.test(said) && !said.startsWith('0.0') ? [] : [`"${text}": ${matched} marked, "${said}"`];
+  if (!none.startsWith('0.0%')) reasons.push(`of nothing it says "${none}"`);
   return await page.locator('.unmatched').count() === 0 ? reasons : [...reasons, 'an empty search leaves marks'];
 }
 
@@ -125,7 +125,7 @@ async function idle(page) {
   const box = page.locator('input[name=with-idle]').first();
   const note = () => page.locator('.flame-note').first().textContent();
   if (!await box.isVisible()) return [];
-  const reasons = /Idle time, [\d.]+ %/.test(await note()) ? [] : ['it is not said that idle time is left out'];
+  const reasons = /Idle time, [\d.]+%/.test(await note()) ? [] : ['it is not said that idle time is left out'];
   const before = await boxes(page);
   await box.check();
   if (await boxes(page) <= before || await page.locator('.flame').first().locator('.idle').count() !== 1) reasons.push('idle time does not come');
@@ -153,5 +153,5 @@ async function pointed(page) {
   const readout = page.locator('.flame-box .readout').first();
   const said = await readout.isVisible() ? await readout.textContent() : '';
   await page.mouse.move(0, 0);
-  return /with callees[\d.]+ %/.test(said.replace(/\s+%/g, ' %')) ? [] : [`the pointer reads "${said}"`];
+  return /with callees[\d.]+%/.test(said) ? [] : [`the pointer reads "${said}"`];
 }

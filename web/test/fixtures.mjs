@@ -191,8 +191,8 @@ const NO_FACTS = Object.fromEntries(Object.entries(FACTS).map(([name, value]) =>
 
 const CAVEATS = {
   idle: { code: 'deep-idle', effect: 'weakens', text: 'CPU 0 may enter C2, which takes 400 us to leave.', remedy: 'Hold /dev/cpu_dma_latency at 0 (--power hold), or boot with processor.max_cstate=1.', values: { cpu: 0, exit_latency_us: 400 } },
-  throttle: { code: 'rt-throttling', effect: 'informs', text: 'Real-time tasks may take 95 % of the time only.', remedy: 'sysctl kernel.sched_rt_runtime_us=-1', values: {} },
-  drain: { code: 'samples-lost', effect: 'invalidates', text: '1 204 samples were overwritten before they were read: the drain came 6.1 s late.', remedy: 'Give tardy a housekeeping CPU (--cpus without CPU 0), or lengthen the interval.', values: { lost: 1204 } },
+  throttle: { code: 'rt-throttling', effect: 'informs', text: 'Real-time tasks may take 95% of the time only.', remedy: 'sysctl kernel.sched_rt_runtime_us=-1', values: {} },
+  drain: { code: 'samples-lost', effect: 'invalidates', text: '1,204 samples were overwritten before they were read: the drain came 6.1 s late.', remedy: 'Give tardy a housekeeping CPU (--cpus without CPU 0), or lengthen the interval.', values: { lost: 1204 } },
 };
 
 const UNTRACED = { asked: 'off', found: 'off', why_not: null, missing: [], unmatched: 0, lost_events: 0, blamed: 0, passed_over: 0, threshold_ns: 0, cost: null };
@@ -605,7 +605,7 @@ function ab() {
   Object.assign(blocks[7], { status: 'measured', validity: null, samples: 0, missed: null, figures: [], error: HOSTILE });
   const caveat = (code, effect) => ({ code, effect, blocks_a: 1, blocks_b: 0, text: `It was late: ${HOSTILE}`, remedy: 'Be `early`.' });
   return { ...data,
-    comparisons: [{ a: [], b: [], a_name: names[0], b_name: names[1], verdict: 'worse', judged: true, sentence: 'worse: p50 +19.6 %; inconclusive: p99 (-4.1 % to +5.0 %)', cause: 'Of the difference above p99, 35 % are softirq: NET_RX.',
+    comparisons: [{ a: [], b: [], a_name: names[0], b_name: names[1], verdict: 'worse', judged: true, sentence: 'worse: p50 +19.6%; inconclusive: p99 (-4.1% to +5.0%)', cause: 'Of the difference above p99, 35% are softirq: NET_RX.',
       figures: [row('p50', 1.196, 'worse'), row('p99', 1.01, 'inconclusive')], described: [{ ...row('max', 1.4, 'inconclusive'), low: null, high: null }], shift, shift_meaning: 'how much the runs of a side differ among themselves',
       facts: [{ fact: 'policy', a: ['other'], b: ['fifo 90', HOSTILE] }], causes: [{ band: 'p99', a_ns: 60000, b_ns: 90000, blamed_a: 0.9, blamed_b: 0.8, causes: [{ cause: 'softirq', name: 'NET_RX', a_ns: 10000, b_ns: 30000 }] }], remarks: [] }],
     ab: { status: 'interrupted', a: { options: names[0], prepare: null }, b: { options: '--policy fifo', prepare: HOSTILE }, how: ['6 blocks of 1 s in 1 min, of 80 planned; order by --seed 7.', 'p99: about 120 pairs would decide it, if they scatter as these do: --budget 11m.'],

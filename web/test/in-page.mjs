@@ -100,7 +100,7 @@ export function barsAddUp() {
     const parts = [...row.querySelectorAll('.part')];
     const whole = parts.reduce((sum, part) => sum + Number(part.style.flexGrow), 0);
     if (Math.abs(whole - 1) > 0.01) reasons.push(`the parts of bar ${index} are ${whole} of it`);
-    if (!parts.every((part) => /\d %/.test(part.title))) reasons.push(`a part of bar ${index} does not say its share`);
+    if (!parts.every((part) => /\d%/.test(part.title))) reasons.push(`a part of bar ${index} does not say its share`);
   });
   return reasons;
 }

@@ -50,6 +50,6 @@ export function stream(run) {
   const summaries = stages.map(({ name, from }) => ({ ...from, name, stage_of: from.name, stage: name.split('/')[1] }));
   return {
     ...both, samples: PACKETS, record: { ...both.record, series: [...both.record.series, ...summaries] }, stages: stages.map(({ name, histogram }) => ({ name, histogram })),
-    headline: '99.9% of packets came within 64 us of their scheduled time; the worst was 2.4 ms late there. 12 of 200 000 there were lost.',
+    headline: '99.9% of packets came within 64 us of their scheduled time; the worst was 2.4 ms late there. 12 of 200,000 there were lost.',
   };
 }

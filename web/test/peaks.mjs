@@ -81,7 +81,7 @@ async function sorting(page) {
   const head = page.locator('.peaks > .scroll thead button', { hasText: 'when' });
   await head.focus();
   await page.keyboard.press('Enter');
-  const values = await page.evaluate(() => [...document.querySelectorAll('.peaks > .scroll tbody tr')].map((row) => parseFloat(row.lastElementChild.textContent.replace(/\u202f/g, ''))));
+  const values = await page.evaluate(() => [...document.querySelectorAll('.peaks > .scroll tbody tr')].map((row) => parseFloat(row.lastElementChild.textContent.replace(/,/g, ''))));
   // Those of which nobody knows when have a dash, and are last.
   const known = values.map((value) => (Number.isNaN(value) ? -Infinity : value));
   const sorted = known.every((value, i) => i === 0 || known[i - 1] >= value);

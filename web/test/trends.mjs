@@ -19,7 +19,7 @@ function row(hostile, own) {
     days.max_ns.push(Math.round(400000 * noise(night + 2) * (night % 19 === 0 ? 12 : 1)));
   }
   const figure = (median, changes = [], alarms = []) => ({ median_ns: median, is_too_short: nights < 20, changes, alarms });
-  const change = { day: from + step, before_ns: 52500, after_ns: Math.round(52500 * factor), ratio: factor, kernel: 'the kernel changed there: 6.12 -> 6.13', cause: `share of late time: softirq ${hostile} 10 % -> 70 %` };
+  const change = { day: from + step, before_ns: 52500, after_ns: Math.round(52500 * factor), ratio: factor, kernel: 'the kernel changed there: 6.12 -> 6.13', cause: `share of late time: softirq ${hostile} 10% -> 70%` };
   const p99 = step === null ? figure(without ? null : 52500) : figure(52500, [change], [{ day: from + step + 9, since: from + step, is_worse: factor > 1 }]);
   return { title, machine: 'vm', measured: 'timer idle, 60 s', policy: 'fifo 90', series, runs: days.runs.reduce((a, b) => a + b, 0), kernels, days, p99, usual_max: figure(95000) };
 }
@@ -36,7 +36,7 @@ export function trend(base, hostile) {
     row(hostile, { title: 'other, audio idle, 60 s', series: 'callback', nights: 1, from: DAY + 9 }),
   ];
   const event = (day, is_worse, series, size) => ({
-    day, is_worse, title, lines: [`${series}: p99 52.5 us -> ${is_worse ? 73.5 : 36.8} us (x ${size})`], kernel: 'the kernel changed there: 6.12 -> 6.13', cause: `share of late time: softirq ${hostile} 10 % -> 70 %`, size,
+    day, is_worse, title, lines: [`${series}: p99 52.5 us -> ${is_worse ? 73.5 : 36.8} us (x ${size})`], kernel: 'the kernel changed there: 6.12 -> 6.13', cause: `share of late time: softirq ${hostile} 10% -> 70%`, size,
   });
   return {
     ...base, runs: [], matrix: null,

@@ -5,7 +5,7 @@
 //!
 //! As in [`crate::wakeup`]. Of a [`TimeOut`] the programmed expiry is start + n periods, and the
 //! time-out what is left until then by the clock; in the sample are also entering the call, arming
-//! the timer, and for ordinary tasks the slack of such calls, up to 0.1 % of the time-out
+//! the timer, and for ordinary tasks the slack of such calls, up to 0.1% of the time-out
 //! (`fs/select.c`, `select_estimate_accuracy`). Of a [`TimerSignal`] it is start + n periods, armed
 //! once; in the sample are also queueing the signal and `rt_sigtimedwait`.
 

@@ -31,7 +31,7 @@ pub struct FigureComparison {
     pub high: f64,
     /// Differences below this share are called the same: what was asked for, or the floor.
     pub margin: f64,
-    /// The share by which equal sides would differ in a session like this, in 5 % of them more.
+    /// The share by which equal sides would differ in a session like this, in 5% of them more.
     pub floor: f64,
     /// The test behind it, in logarithms.
     pub result: FigureResult,
@@ -49,7 +49,7 @@ pub struct AbComparison {
 }
 
 /// What the blocks so far say, at the last look of `plan` that they are enough for; absent before
-/// the first. `order` is that of their quads. `margin` is a share for all figures, 0.05 for 5 %;
+/// the first. `order` is that of their quads. `margin` is a share for all figures, 0.05 for 5%;
 /// without it each figure has its own.
 #[must_use]
 pub fn compare(
@@ -161,7 +161,7 @@ mod tests {
         let floor: f64 = 2.086 * 0.2 / 40.0_f64.sqrt();
         let figure = &found.figures[0];
         assert!((figure.floor - floor.exp_m1()).abs() < 0.01, "{figure:?} {floor}");
-        assert!((figure.margin - figure.floor).abs() < 1e-12, "above the 5 % of p99");
+        assert!((figure.margin - figure.floor).abs() < 1e-12, "above the 5% of p99");
     }
 
     #[test]

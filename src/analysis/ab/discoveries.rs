@@ -11,7 +11,7 @@
 //! The interval of a discovery is widened for having been selected: of the intervals of
 //! discoveries, the expected share that misses stays below the rate (Benjamini and Yekutieli, JASA
 //! 100, 2005, p. 71), which is the level 1 - rate * discoveries / tests. It leaves out "no
-//! difference" exactly where the procedure does. The others have their own 95 %.
+//! difference" exactly where the procedure does. The others have their own 95%.
 
 use super::verdict::AbVerdict;
 use crate::analysis::distributions::{t_tail, t_upper};
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn probabilities_are_adjusted_as_in_the_paper() {
         // The 15 probabilities of Benjamini and Hochberg (1995), section 3.2: four are rejected at
-        // 5 %, where Bonferroni rejects three.
+        // 5%, where Bonferroni rejects three.
         let p = [
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
             0.5719, 0.6528, 0.7590, 1.0000,
@@ -155,7 +155,7 @@ mod tests {
         tests[29] = test(-0.9, 0.1);
         let found = discoveries(&tests, 0.05)[29];
         assert_eq!(found.verdict, AbVerdict::Better);
-        // Wider than 95 %, and still without zero.
+        // Wider than 95%, and still without zero.
         assert!(found.high - found.low > 2.0 * 2.5706 * 0.1 / 6.0_f64.sqrt() && found.high < 0.0);
     }
 

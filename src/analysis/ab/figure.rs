@@ -64,7 +64,7 @@ impl ComparedFigure {
     }
 
     /// Sides that differ by less than this share are called the same, unless the user says
-    /// otherwise or equal sides differ by more: 5 % up to p99, 10 % beyond.
+    /// otherwise or equal sides differ by more: 5% up to p99, 10% beyond.
     #[must_use]
     pub const fn default_margin(self) -> f64 {
         match self {

@@ -10,7 +10,7 @@ use crate::analysis::distributions::t_upper;
 /// The probability that equal sides differ by more, on either side.
 const TAIL: f64 = 0.025;
 
-/// The mean difference that `pairs` pairs of equal sides would stay below in 95 % of the sessions,
+/// The mean difference that `pairs` pairs of equal sides would stay below in 95% of the sessions,
 /// as a logarithm; from the log ratios of pairs of equals. Drift is in it: the differences are
 /// taken from 0, not from their mean. Absent without a pair.
 #[must_use]

@@ -1,8 +1,8 @@
 //! When a comparison may stop: at looks that are fixed beforehand.
 //!
-//! A look after every pair that stops at 5 % errs in about 20 % of the cases. So
+//! A look after every pair that stops at 5% errs in about 20% of the cases. So
 //! there are five looks at most, at fixed numbers of pairs, with the boundaries of O'Brien and
-//! Fleming (Biometrics 35, 1979, p. 549): strict at first, nearly the usual ones at the end, 5 %
+//! Fleming (Biometrics 35, 1979, p. 549): strict at first, nearly the usual ones at the end, 5%
 //! over all. The probabilities come from the recursion of Armitage, McPherson and Rowe (JRSS A 132,
 //! 1969, p. 235), as in Jennison and Turnbull, Group Sequential Methods (2000), chapter 19. The
 //! variance is estimated: boundaries are turned into those of Student's t with the same tail

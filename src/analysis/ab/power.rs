@@ -16,7 +16,7 @@ pub const POWER: f64 = 0.8;
 const MOST: u32 = 100_000;
 
 /// Pairs for a test with a single look and a known standard deviation `sd` of a pair's log ratio,
-/// which finds a difference of `shift` (0.05 is 5 %) with the probability `power`:
+/// which finds a difference of `shift` (0.05 is 5%) with the probability `power`:
 /// (z(alpha/2) + z(1 - power))^2 (sd / ln(1 + shift))^2. The least that any test needs.
 #[must_use]
 pub fn pairs_at_least(sd: f64, shift: f64, alpha: f64, power: f64) -> f64 {
@@ -76,7 +76,7 @@ pub fn pairs_needed(mean: f64, sd: f64, figures: usize) -> Result<Option<u32>, L
 }
 
 /// The smallest share by which B may be slower than A and be found so with the probability
-/// [`POWER`]: 0.05 for 5 %. `None` if even a factor of 1,000 is not found.
+/// [`POWER`]: 0.05 for 5%. `None` if even a factor of 1,000 is not found.
 #[must_use]
 pub fn smallest_difference(plan: &LookPlan, share: usize, sd: f64) -> Option<f64> {
     let is_found = |mean: f64| power(plan, share, mean, sd) >= POWER;
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_least_numbers_of_pairs_are_those_of_the_normal_distribution() {
-        // (1.96 + 0.8416)^2 = 7.849 and, for a sixth of 5 %, (2.638 + 0.8416)^2 = 12.108, times
+        // (1.96 + 0.8416)^2 = 7.849 and, for a sixth of 5%, (2.638 + 0.8416)^2 = 12.108, times
         // (sd / ln(1 + shift))^2, computed by hand.
         for (sd, shift, alone, of_six) in [
             (0.1, 0.05, 33.0, 51.0),
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_figure_near_neither_end_is_decided_by_the_nearer() {
         let of = |mean| pairs_to_decide(mean, 0.1, 0.1, 1).unwrap();
-        // Without a difference, the margin is to be excluded: as for a difference of 10 %.
+        // Without a difference, the margin is to be excluded: as for a difference of 10%.
         assert_eq!(of(0.0), pairs_needed(0.1, 0.1, 1).unwrap());
         assert_eq!(of(0.08), pairs_needed(0.08, 0.1, 1).unwrap());
         assert_eq!(of(-0.08), of(0.08));

@@ -9,8 +9,8 @@
 //!
 //! The interval of a figure is the repeated one at the error probability at which it was tested,
 //! cut with those of the looks before: so it leaves out "no difference" exactly where the test
-//! does. By itself each holds with 95 % at least; that all of them hold at once is certain with
-//! 95 % only as long as none is decided.
+//! does. By itself each holds with 95% at least; that all of them hold at once is certain with
+//! 95% only as long as none is decided.
 
 use super::{looks::LookPlan, order::AbSide};
 use crate::analysis::distributions::normal_of_t;
@@ -23,7 +23,7 @@ pub struct PairedFigure {
     pub log_ratios: Vec<f64>,
     /// What the standard deviation of these is at least.
     pub least_sd: f64,
-    /// The margin, as a logarithm: ln(1.05) for 5 %, or more where the floor is higher.
+    /// The margin, as a logarithm: ln(1.05) for 5%, or more where the floor is higher.
     pub margin: f64,
 }
 
@@ -274,7 +274,7 @@ mod tests {
         let plan = LookPlan::new(40, 3, 0.05).unwrap();
         let error = 0.1 / 40.0_f64.sqrt();
         let t = |share| plan.critical_t(share, 4);
-        // Enough for a half of 5 %, and not for a third.
+        // Enough for a half of 5%, and not for a third.
         let middle = f64::midpoint(t(2), t(3)) * error;
         let strong = 2.0 * t(3) * error;
         let of = |means: [f64; 3]| {

@@ -131,7 +131,7 @@ fn fewer_start_phases_than_it_takes_are_not_judged_and_the_same_one_counts_once(
     runs.extend(pair(4));
     assert_eq!(refused(&runs), "not judged: 4 of the 5 start phases that it takes");
     assert!(matrix(&runs).unwrap().remarks.is_empty(), "the same samples twice cause no doubt");
-    // More loads share the 5 %, so that each takes more.
+    // More loads share the 5%, so that each takes more.
     let mut many = pair(5);
     assert_eq!(judgement(&many).not_judged, None);
     for load in ["b", "c", "d", "e"] {

@@ -23,7 +23,7 @@ pub const FEWEST_BLOCKS: usize = 5;
 /// Blocks are merged into longer ones as long as this number remains.
 const FEWEST_MERGED: usize = 20;
 
-/// The tail at which t and normal quantiles are compared: that of a 95 % interval.
+/// The tail at which t and normal quantiles are compared: that of a 95% interval.
 const TAIL: f64 = 0.025;
 
 /// One block of a run, in the order of time.

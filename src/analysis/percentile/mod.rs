@@ -1,4 +1,4 @@
-//! Percentiles of one run with a 95 % interval.
+//! Percentiles of one run with a 95% interval.
 //!
 //! Between two order statistics, chosen by the binomial distribution (Conover, Practical
 //! Nonparametric Statistics, 3rd ed., section 3.2), as if there were only as many samples as
@@ -55,7 +55,7 @@ pub struct Support {
     pub backing: Backing,
 }
 
-/// A percentile with a 95 % interval; latencies in ns.
+/// A percentile with a 95% interval; latencies in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PercentileInterval {
     /// 0 to 100.
@@ -65,7 +65,7 @@ pub struct PercentileInterval {
     /// Lower end, the lowest value of its bucket; `None` if not even that can be said.
     pub low_ns: Option<u64>,
     /// Upper end, the highest value of its bucket; absent with [`Backing::TooFew`]: then the
-    /// percentile is "at least" the lower end, at 97.5 %.
+    /// percentile is "at least" the lower end, at 97.5%.
     pub high_ns: Option<u64>,
     /// What it rests on.
     pub support: Support,
@@ -127,7 +127,7 @@ impl Support {
 }
 
 impl Ranks {
-    /// The ranks of an interval that misses with 2.5 % on either side.
+    /// The ranks of an interval that misses with 2.5% on either side.
     fn of(percent: f64, support: &Support) -> Self {
         let (samples, effective) = (support.samples, support.effective.floor() as u64);
         if effective == 0 {

@@ -20,7 +20,7 @@ pub struct ShareBeyond {
 }
 
 impl ShareBeyond {
-    /// Whether at 97.5 % fewer lie beyond the limit than beyond the percentile, so that this keeps
+    /// Whether at 97.5% fewer lie beyond the limit than beyond the percentile, so that this keeps
     /// the limit.
     #[must_use]
     pub fn keeps(&self, percent: f64) -> bool {
@@ -61,7 +61,7 @@ mod tests {
             let fewest = ShareBeyond::fewest(percent);
             assert!(none_in(fewest).keeps(percent) && !none_in(fewest - 1).keeps(percent));
         }
-        // Clopper and Pearson: 2 of 1,000 have an upper limit of 0.72 %, 5 of 1,000 of 1.16 %.
+        // Clopper and Pearson: 2 of 1,000 have an upper limit of 0.72%, 5 of 1,000 of 1.16%.
         let of = |beyond| ShareBeyond { beyond, ..none_in(1_000) }.keeps(99.0);
         assert_eq!([0, 2, 3, 4, 5].map(of), [true, true, true, false, false]);
     }
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// How often a limit that exactly 1 % of all samples lie beyond is taken for kept, of runs of
+    /// How often a limit that exactly 1% of all samples lie beyond is taken for kept, of runs of
     /// 3,000 samples in blocks of 100; `next` says whether a sample lies beyond it, and whether it
     /// does beyond the median, by which the effective number is estimated.
     fn taken_for_kept(seed: u64, next: impl Fn(&mut SplitMix64, &mut f64) -> (bool, bool)) -> f64 {

@@ -46,7 +46,7 @@ pub struct PhaseResult {
     /// The probability of such a difference between equal kernels.
     pub probability: f64,
     /// Figures that share the error probability with this one, with itself: that of its interval is
-    /// 5 % divided by it.
+    /// 5% divided by it.
     pub share: usize,
     /// Whether it was compared in pairs.
     pub is_paired: bool,
@@ -55,7 +55,7 @@ pub struct PhaseResult {
 }
 
 /// How many start phases of each kernel a difference takes, if the phases of one all lie below
-/// those of the other: with `comparisons` figures that share the 5 %.
+/// those of the other: with `comparisons` figures that share the 5%.
 #[must_use]
 pub fn phases_needed(comparisons: usize) -> PhasesNeeded {
     let alpha = ALPHA / comparisons.max(1) as f64;

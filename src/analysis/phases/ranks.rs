@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_interval_leaves_out_what_the_tables_say() {
-        // 5 and 5 at 5 %: U of 2 or less (Mann and Whitney's table), so differences 3 to 23 of 25.
+        // 5 and 5 at 5%: U of 2 or less (Mann and Whitney's table), so differences 3 to 23 of 25.
         assert_eq!(outer(5, 5, 0.05), Some(2));
         assert_eq!(outer(3, 3, 0.05), None, "2 in 20 is too likely");
         let a: Vec<f64> = (0..5).map(f64::from).collect();

@@ -225,7 +225,7 @@ fn describe(blocks: &[LoggedInterval], values: &[f64], aspect: Aspect) -> LevelS
 }
 
 impl LevelShift {
-    /// Whether the change is one that matters: 5 % of the middle, 10 % of the worst, the margins
+    /// Whether the change is one that matters: 5% of the middle, 10% of the worst, the margins
     /// within which comparisons call sides the same.
     fn is_material(&self) -> bool {
         let margin = match self.aspect {

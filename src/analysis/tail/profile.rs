@@ -4,15 +4,15 @@
 use super::pareto::{Pareto, SHAPES, grown, maximum, scale_of};
 
 /// A value stays in the interval while the logarithm of its likelihood is not lower than the
-/// largest by more: half of the 97.5 % quantile of chi-squared with one degree of freedom. That of
-/// 95 % is for many excesses and a threshold that nobody chose by them; there are about 80, and it
+/// largest by more: half of the 97.5% quantile of chi-squared with one degree of freedom. That of
+/// 95% is for many excesses and a threshold that nobody chose by them; there are about 80, and it
 /// was.
 const DROP: f64 = 5.023_886 / 2.0;
 
 /// Halvings of an interval in which an end is sought.
 const HALVINGS: usize = 40;
 
-/// An estimate with its 95 % interval.
+/// An estimate with its 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The likeliest value.

@@ -83,7 +83,7 @@ impl AbStatusView {
     }
 }
 
-/// `3 min left | block 14 of 48, B | p50 +19.6 % (+18.1 % to +21.2 %)`
+/// `3 min left | block 14 of 48, B | p50 +19.6% (+18.1% to +21.2%)`
 fn passing(progress: &AbProgress<'_>) -> String {
     let record = progress.record;
     let left_s = record.budget_ns as f64 / 1e9 - progress.elapsed.as_secs_f64();

@@ -32,7 +32,7 @@ use crate::{
 /// Compare kernels load by load, over all phase offsets.
 ///
 /// Start phases of each kernel are compared with those of the first one, all figures of the matrix
-/// at an error probability of 5 % together; a difference is stated with the least that it can be.
+/// at an error probability of 5% together; a difference is stated with the least that it can be.
 /// With few start phases nothing is judged (`tardy lab run --seeds 7`).
 #[derive(Debug, Args)]
 pub(super) struct CompareFlags {

@@ -301,7 +301,7 @@ pub(super) fn difference(one: &BaselineResult) -> String {
             Some((low, high)) if low.exp() >= 3.0 => {
                 format!("{:.1} to {:.1} times", low.exp(), high.exp())
             }
-            Some((low, high)) => format!("{:+.1} % to {:+.1} %", percent(low), percent(high)),
+            Some((low, high)) => format!("{:+.1}% to {:+.1}%", percent(low), percent(high)),
             None => "too few start phases".into(),
         },
     }

@@ -277,13 +277,13 @@ fn kept(peak: &KeptPeak, document: &Document) -> KeptSample {
     }
 }
 
-/// `61 % softirq: NET_RX`; a task has its own name, too.
+/// `61% softirq: NET_RX`; a task has its own name, too.
 fn main_cause(main: &MainPart, latency_ns: i64) -> String {
     let share = main.ns as f64 / latency_ns.max(1) as f64 * 1e2;
     let task = main.task.as_deref().filter(|task| !task.starts_with(main.name.as_str()));
     let by = task.map_or_else(String::new, |task| format!(" ({task})"));
     let cause = probable(label(main.cause, &main.name), main.basis);
-    format!("{share:.0} % {cause}{by}")
+    format!("{share:.0}% {cause}{by}")
 }
 
 fn probable(text: String, basis: Basis) -> String {

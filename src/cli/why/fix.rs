@@ -168,7 +168,7 @@ fn push(out: &mut String, number: usize, own: &Listed) {
     let share = own.share * 100.0;
     let probably = if own.inferred > 0.5 { ", probably" } else { "" };
     let (kind, name) = (head(own.culprit.cause), plain(&own.culprit.name));
-    out.push_str(&format!("{number}. {kind} {name}: {share:.0} % of the late time{probably}\n"));
+    out.push_str(&format!("{number}. {kind} {name}: {share:.0}% of the late time{probably}\n"));
     match &own.remedy {
         Err(why) => out.push_str(&format!("   {}\n", plain(why))),
         Ok(remedy) => {

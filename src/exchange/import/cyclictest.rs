@@ -284,7 +284,7 @@ mod tests {
         );
         let said = caveats(&sheet);
         assert!(said.contains("2 of 302 samples on thread0 lie beyond the last bin, at 6.00 us"));
-        assert!(said.contains("percentiles above 99.338 % are upper limits"), "{said}");
+        assert!(said.contains("percentiles above 99.338% are upper limits"), "{said}");
         assert!(said.contains("unit_assumed") && said.contains("latencies_rounded"), "{said}");
     }
 

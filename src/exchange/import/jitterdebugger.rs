@@ -145,7 +145,7 @@ mod tests {
                           "avg": 3.41}}}"#;
         let sheet = text(file).unwrap();
         assert_eq!(series(&sheet), [("cpu0", 3_681, 3_000, 1_200_000)]);
-        assert!(caveats(&sheet).contains("1 of 3 681 samples on cpu0 lie beyond the last bin"));
+        assert!(caveats(&sheet).contains("1 of 3,681 samples on cpu0 lie beyond the last bin"));
         assert_eq!(sheet.facts.hostname, "box");
         assert_eq!(text(&file[..file.len() - 60]).unwrap_err().line, Some(4));
     }

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(sheet.duration_ns, Some(1_998_000_000));
         let said = caveats(&sheet);
         assert!(said.contains("407 of 460 samples on cpu0 lie beyond"), "{said}");
-        assert!(said.contains("turns_left_out: 107 473 098 turns of up to 1.00 us"), "{said}");
+        assert!(said.contains("turns_left_out: 107,473,098 turns of up to 1.00 us"), "{said}");
     }
 
     #[test]

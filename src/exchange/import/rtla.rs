@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(series(&sheet), expected);
         assert_eq!(sheet.duration_ns, Some(600_000_000_000));
         let said = caveats(&sheet);
-        assert!(said.contains("2 of 600 004 samples on cpu0 lie beyond"), "{said}");
+        assert!(said.contains("2 of 600,004 samples on cpu0 lie beyond"), "{said}");
         assert!(!said.contains("counts_differ"), "{said}");
     }
 

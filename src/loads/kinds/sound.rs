@@ -4,7 +4,7 @@
 //! pipe that holds one, or as many as fit into a page. A period handed over is one operation:
 //! `aplay` has taken all by then but those in the pipe. ALSA's device `null`, the default, takes
 //! everything at once (20 MB in 11 ms) and would never wait for time, so that the player does: it
-//! hands over a period every 99.9 % of its length. A device that is slower holds it up by the pipe,
+//! hands over a period every 99.9% of its length. A device that is slower holds it up by the pipe,
 //! so that a real one sets the pace.
 
 use std::{
@@ -106,7 +106,7 @@ impl fmt::Debug for Player {
     }
 }
 
-/// From one period to the next, ns: 99.9 % of its length.
+/// From one period to the next, ns: 99.9% of its length.
 const fn pace_ns(frames: u64) -> i64 {
     (frames * 999_000_000 / RATE_HZ).cast_signed()
 }

@@ -1,6 +1,6 @@
 //! The load `video`: simulated video players, as interbench has one.
 //!
-//! Each computes for 40 % of a sixtieth of a second and sleeps for the rest. A millisecond of CPU
+//! Each computes for 40% of a sixtieth of a second and sleeps for the rest. A millisecond of CPU
 //! time is one operation. The probe `interactive` simulates the same as a task that is measured.
 
 use crate::loads::task_loop::{THREAD_BYTES, threads};
@@ -12,7 +12,7 @@ use super::burn::{Duty, OPERATION_NS};
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "video",
-    summary: "Simulated video players: 60 times a second 40 % of a CPU.",
+    summary: "Simulated video players: 60 times a second 40% of a CPU.",
     unit: "ms of CPU",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),

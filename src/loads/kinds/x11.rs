@@ -17,7 +17,7 @@ use super::burn::OPERATION_NS;
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "x11",
-    summary: "Simulated windows that are dragged: bursts from 0 to 100 % of a CPU.",
+    summary: "Simulated windows that are dragged: bursts from 0 to 100% of a CPU.",
     unit: "ms of CPU",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),

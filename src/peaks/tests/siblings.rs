@@ -30,7 +30,7 @@ fn a_sibling_is_shown_with_what_it_ran_and_how_long() {
         (5_000, switch(700, 120, "make")),
         (15_000, switch(0, 120, "swapper/1")),
     ]);
-    assert_eq!(busy, "busy 50 % of the time");
+    assert_eq!(busy, "busy 50% of the time");
     assert_eq!(ran.iter().filter(|name| *name == "make").count(), 1, "{ran:?}");
 }
 
@@ -38,7 +38,7 @@ fn a_sibling_is_shown_with_what_it_ran_and_how_long() {
 fn interrupts_of_an_idle_sibling_count() {
     let idle = switch(0, 120, "swapper/1");
     let (busy, _) = said(vec![(-500_000, idle), (0, irq(9)), (2_000, irq_end(9))]);
-    assert_eq!(busy, "busy 10 % of the time");
+    assert_eq!(busy, "busy 10% of the time");
 }
 
 #[test]

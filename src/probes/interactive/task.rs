@@ -38,17 +38,17 @@ pub enum TaskRhythm {
     },
 }
 
-/// Sound in buffers of 50 ms, which take 5 % of a CPU.
+/// Sound in buffers of 50 ms, which take 5% of a CPU.
 pub const AUDIO: SimulatedTask = SimulatedTask {
     name: "audio",
     rhythm: TaskRhythm::Even { period_ns: 50_000_000, work_ns: 2_500_000 },
 };
-/// 60 pictures a second, which take 40 % of a CPU.
+/// 60 pictures a second, which take 40% of a CPU.
 pub const VIDEO: SimulatedTask = SimulatedTask {
     name: "video",
     rhythm: TaskRhythm::Even { period_ns: 16_666_667, work_ns: 6_666_667 },
 };
-/// A window that is dragged over the screen: bursts of 0 to 100 % of 100 ms.
+/// A window that is dragged over the screen: bursts of 0 to 100% of 100 ms.
 pub const X: SimulatedTask =
     SimulatedTask { name: "x", rhythm: TaskRhythm::Rising { period_ns: 100_000_000 } };
 /// A game without a limit of its frame rate; it is looked at after each 100 ms of work.

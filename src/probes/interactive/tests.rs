@@ -220,7 +220,7 @@ fn what_a_simulated_hog_takes_from_a_game_is_what_it_waited() {
         let SliceOfTask::Time { took_ns, cpu_ns } = *slice else { panic!("{slice:?}") };
         // It began with the hog, and ends with a frame, which is at most a period from there.
         let share = slice.values(&task, 1_000_000)[0];
-        assert!((64.0..=76.0).contains(&share), "{share} % until {end_ns}");
+        assert!((64.0..=76.0).contains(&share), "{share}% until {end_ns}");
         sums = [sums[0] + took_ns, sums[1] + cpu_ns];
     }
     assert_eq!(sums, [cpu.now_ns - 20_000_000, cpu.had_ns]);

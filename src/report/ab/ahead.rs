@@ -1,6 +1,6 @@
 //! What a comparison can still find: said before it begins, and after each look.
 
-use super::{estimate, percent, typed};
+use super::{estimate, typed};
 use crate::{
     analysis::ab::{
         ALPHA,
@@ -10,7 +10,7 @@ use crate::{
     },
     report::terminal::fold,
     run::{AbRecord, AbVerdict, ComparedFigureRow, summary::ENOUGH_BEYOND},
-    units::{many, span},
+    units::{many, share, span},
 };
 
 /// Standard deviations of a pair's log ratio, before it is known.
@@ -34,7 +34,7 @@ pub fn planned(record: &AbRecord, width: Option<usize>) -> String {
     );
     let found: Vec<String> = ASSUMED.iter().filter_map(|sd| findable(record, *sd)).collect();
     if let [little, much] = found.as_slice() {
-        let [low, high] = ASSUMED.map(percent);
+        let [low, high] = ASSUMED.map(share);
         out.push_str(&format!(
             "If pairs scatter by {low} (standard deviation), a difference of {little} is found in \
              4 of 5 cases; if by {high}, one of {much}. The first look tells how much they do.\n"
@@ -50,7 +50,7 @@ pub fn planned(record: &AbRecord, width: Option<usize>) -> String {
 fn findable(record: &AbRecord, sd: f64) -> Option<String> {
     let pairs = record.looks.last()?.pairs;
     let plan = LookPlan::new(pairs, record.judged.len(), ALPHA).ok()?;
-    smallest_difference(&plan, record.judged.len(), sd).map(percent)
+    smallest_difference(&plan, record.judged.len(), sd).map(share)
 }
 
 /// Says of a percentile that blocks are too short for it, and which budget is enough.
@@ -90,7 +90,7 @@ pub fn looked(record: &AbRecord, sds: &[f64], width: Option<usize>) -> String {
                 "{} from {} on (pairs scatter by {})",
                 row.figure,
                 findable(record, *sd)?,
-                percent(*sd)
+                share(*sd)
             ))
         });
         let found: Vec<String> = found.collect();
@@ -109,12 +109,12 @@ mod tests {
         let rows = [row("p50", 1.0, "same"), row("p99.9", 1.0, "inconclusive")];
         let text = planned(&record("running", "inconclusive", &rows), None);
         assert!(text.contains("Up to 40 pairs of blocks of 1 s in 5 min"), "{text}");
-        assert!(text.contains("If pairs scatter by 10 %"), "{text}");
+        assert!(text.contains("If pairs scatter by 10%"), "{text}");
         // 2 of 10 samples beyond p99.9; 6.5 s have 13. All blocks 8 s, 6 pairs of 3 s and 13 s.
         assert!(text.contains("too short for p99.9") && text.contains("--budget 104s"), "{text}");
         assert!(!text.contains("too short for p50"), "{text}");
         let looked = looked(&record("running", "inconclusive", &rows), &[0.1, 0.3], None);
-        assert!(looked.starts_with("After 16 of 40 pairs: p50 +0.0 % ("), "{looked}");
-        assert!(looked.contains("p99.9 from") && looked.contains("scatter by 30 %"), "{looked}");
+        assert!(looked.starts_with("After 16 of 40 pairs: p50 +0.0% ("), "{looked}");
+        assert!(looked.contains("p99.9 from") && looked.contains("scatter by 30%"), "{looked}");
     }
 }

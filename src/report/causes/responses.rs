@@ -113,9 +113,9 @@ mod tests {
             sentence(causes, (analysed, passed_over)).unwrap_or_default()
         };
         let all = of(std::slice::from_ref(&cause), 200, 0);
-        assert!(all.starts_with("The time of late responses: 50 %"), "{all}");
+        assert!(all.starts_with("The time of late responses: 50%"), "{all}");
         let some = of(&[cause], 200, 3_800);
-        let wanted = "The time of late responses (200 of 4 000 were analysed, the latest first): ";
+        let wanted = "The time of late responses (200 of 4,000 were analysed, the latest first): ";
         assert!(some.starts_with(wanted), "{some}");
         let none = of(&[], 0, 12);
         assert!(none.contains("0 of 12 were analysed"), "{none}");

@@ -87,7 +87,7 @@ pub fn label(cause: Cause, name: &str) -> String {
     if name.is_empty() || name == kind { kind.into() } else { format!("{kind}: {name}") }
 }
 
-/// A cause as the end of "61 % of the time was".
+/// A cause as the end of "61% of the time was".
 #[must_use]
 pub fn phrase(cause: Cause, name: &str) -> String {
     let (bare, named) = was(cause);
@@ -135,9 +135,9 @@ pub fn worst_in_words(document: &Document, peaks: &PagePeaks) -> Option<String> 
     if share < MAIN_SHARE { None } else { while_words(main) }
 }
 
-/// A share in percent: `61 %`.
+/// A share in percent: `61%`.
 pub(in crate::report) fn percent(share: f64) -> String {
-    format!("{} %", figure(share))
+    format!("{}%", figure(share))
 }
 
 /// The same without its sign: `61`, `4.1`, `<0.1`.
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn shares_have_two_digits() {
         let shares = [1.0, 0.614, 0.0412, 0.0004, 0.0].map(percent);
-        assert_eq!(shares, ["100 %", "61 %", "4.1 %", "<0.1 %", "0 %"]);
+        assert_eq!(shares, ["100%", "61%", "4.1%", "<0.1%", "0%"]);
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::report::{fixture, gate_decision::GateVerdict};
 
-    /// Runs with these 99 % of latencies, and the number of each, ns.
+    /// Runs with these 99% of latencies, and the number of each, ns.
     fn runs(place: &std::path::Path, names: &[(&str, u64)]) -> Vec<Run> {
         let one = |(name, late): &(&str, u64)| {
             let block = |n: u64| (0..100).map(move |own| if own < 3 { late + n } else { 5_000 });

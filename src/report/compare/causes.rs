@@ -1,6 +1,6 @@
 //! Which cause differs: what the slowest samples of both sides were blamed on.
 //!
-//! Of a band, the slowest 1 % say, the mean latency is the sum of what each cause had of it, per
+//! Of a band, the slowest 1% say, the mean latency is the sum of what each cause had of it, per
 //! sample. So the differences of the causes sum up to the difference of the means. They are
 //! described, not judged.
 

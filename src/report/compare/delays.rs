@@ -2,7 +2,7 @@
 //! measured by different programs.
 //!
 //! Of the same seconds (two runs of 6 s on Linux 6.18, perf 6.1) perf's events and attach had the
-//! same wake-ups up to 1 %, and medians that differed by up to 5 %; perf sched timehist cuts off
+//! same wake-ups up to 1%, and medians that differed by up to 5%; perf sched timehist cuts off
 //! what is below a microsecond, and had medians of 5.0 us for 5.5 us. So they are described beside
 //! each other, and not judged.
 
@@ -86,7 +86,7 @@ pub(super) fn remark(documents: &[&Document]) -> Option<String> {
         format!(
             "Described, not judged: these are delays from the wake-up to running, of attach the \
              dispatch, as different programs measured them. Of the same seconds their medians \
-             differ by up to 5 %, as each records for itself and slows what it records.{cut} To \
+             differ by up to 5%, as each records for itself and slows what it records.{cut} To \
              judge, take runs of one program on both sides."
         )
     })

@@ -90,7 +90,7 @@ fn of_machine(document: &Document) -> Vec<(String, String)> {
     let states = facts.idle_states.iter();
     let states = states.map(|state| format!("{} {} us", state.name, state.exit_latency_us));
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-    let throttling = |percent: f64| format!("real-time tasks up to {percent} %");
+    let throttling = |percent: f64| format!("real-time tasks up to {percent}%");
     [
         ("machine", facts.hostname.clone()),
         ("kernel", facts.kernel.clone()),

@@ -48,7 +48,7 @@ pub use worse::{WorseGate, WorseGateError};
 pub struct CompareOptions {
     /// The figures that are judged; the others are described.
     pub judged: Vec<ComparedFigure>,
-    /// Differences below this share are called the same, 0.05 for 5 %; without it each figure has
+    /// Differences below this share are called the same, 0.05 for 5%; without it each figure has
     /// its own.
     pub margin: Option<f64>,
 }
@@ -131,7 +131,7 @@ pub struct SideComparison {
     pub figures: Vec<ComparedFigureRow>,
     /// The other figures, without intervals.
     pub described: Vec<ComparedFigureRow>,
-    /// B / A at every percentile with its own 95 % interval; judges nothing. Empty if a side has
+    /// B / A at every percentile with its own 95% interval; judges nothing. Empty if a side has
     /// one or two runs and the other more.
     pub shift: Vec<ShiftPoint>,
     /// What these runs cannot tell, and what it would take.

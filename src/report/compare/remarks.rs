@@ -106,7 +106,7 @@ fn shared(figures: &[ComparedFigureRow], options: &CompareOptions) -> Option<Str
     let is_alone = figures.iter().all(|row| row.series.is_none()) || judged < 2;
     (judged > 1 || !is_alone).then(|| {
         "The intervals are as wide as it takes for all figures of a table together: some figure of \
-         equal sides is called different by chance in at most 5 % of such comparisons (Holm)."
+         equal sides is called different by chance in at most 5% of such comparisons (Holm)."
             .to_owned()
     })
 }
@@ -119,7 +119,7 @@ fn needed(figures: &[ComparedFigureRow]) -> Option<String> {
     };
     let one = |row: &ComparedFigureRow| match row.pairs_needed {
         Some(runs) => format!("{} about {runs} runs a side", row.figure),
-        None => format!("{} more than 100 000", row.figure),
+        None => format!("{} more than 100,000", row.figure),
     };
     let open: Vec<String> = figures.iter().filter(is_open).map(one).collect();
     (!open.is_empty()).then(|| {

@@ -65,7 +65,7 @@ fn described(one: &SideComparison) -> String {
     format!("{of}{what}")
 }
 
-/// "Above p99 samples are late by 24 ms less in B, 83 % of which is hard interrupt: timer."
+/// "Above p99 samples are late by 24 ms less in B, 83% of which is hard interrupt: timer."
 pub(super) fn of_band(band: &BandDifference, samples: &str) -> String {
     let total = band.b_ns - band.a_ns;
     let place = match band.band.as_str() {
@@ -73,7 +73,7 @@ pub(super) fn of_band(band: &BandDifference, samples: &str) -> String {
         name => format!("Above {name} {samples} "),
     };
     if total.abs() < SMALL * band.a_ns.max(1.0) {
-        return format!("{place}are late by the same in both, within 5 % on average.");
+        return format!("{place}are late by the same in both, within 5% on average.");
     }
     let than = if total > 0.0 { "more" } else { "less" };
     let ns = |ns: f64| Nanos(ns.abs().round() as i64).to_string();
@@ -89,7 +89,7 @@ pub(super) fn of_band(band: &BandDifference, samples: &str) -> String {
         let own = ns(cause.difference_ns());
         return format!("{said}: {own} {than} of {name}, and more of others against it.");
     }
-    format!("{said}, {:.0} % of which is {name}.", share * 100.0)
+    format!("{said}, {:.0}% of which is {name}.", share * 100.0)
 }
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ mod tests {
         let of = |band| of_band(&band, "wake-ups");
         let worse = of(band(100e3, 140e3, &[(10e3, 40e3)]));
         assert!(worse.starts_with("Above p99 wake-ups are late by 40.0 us more in B"), "{worse}");
-        assert!(worse.contains("75 % of which is") && worse.contains("NET_RX"), "{worse}");
+        assert!(worse.contains("75% of which is") && worse.contains("NET_RX"), "{worse}");
         let better = of(band(140e3, 100e3, &[(10e3, 40e3), (70e3, 20e3)]));
         assert!(better.contains("40.0 us less in B on average: 50.0 us less of"), "{better}");
         let alike = of(band(100e3, 101e3, &[(10e3, 11e3)]));

@@ -124,7 +124,7 @@ fn of_several(
 /// Places of the picture from the left end of its axis to the right one.
 const PLACES: usize = 49;
 
-/// The axis reaches at least so far to either side: 5 %.
+/// The axis reaches at least so far to either side: 5%.
 const LEAST_REACH: f64 = 0.05;
 
 /// The shift of all series together (or of each, where they cannot be pooled) as a picture of

@@ -53,7 +53,7 @@ fn compared(a: &[LoggedRun], b: &[LoggedRun]) -> Result<SideComparison, CompareE
     compare(&a, &b, &options())
 }
 
-/// Runs of A at 98, 100 and 102 %, and of B at as much of `percent`.
+/// Runs of A at 98, 100 and 102%, and of B at as much of `percent`.
 fn sides(place: &Path, percent: u64) -> (Vec<LoggedRun>, Vec<LoggedRun>) {
     let side = |side: &str, percent: u64| {
         let one = |(number, own): (usize, u64)| {
@@ -116,7 +116,7 @@ fn where_no_period_was_missed_the_share_is_nothing_though_a_ratio_takes_more() {
     assert_eq!((missed.a, missed.b), (0.0, 0.2), "{missed:?}");
     assert!(missed.ratio.is_finite() && missed.ratio > 1_000.0, "{missed:?}");
     let text = plain_text(&report(found, &runs), None);
-    assert!(text.lines().any(|line| line.starts_with("missed") && line.contains(" 0 %")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("missed") && line.contains(" 0%")), "{text}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn three_runs_of_each_side_are_judged_by_how_much_they_differ_among_themselves()
     assert_eq!(row(&found.described, None, "max").low, None);
     let back = compared(&b, &a).unwrap();
     assert_eq!(back.verdict, AbVerdict::Better);
-    // An error of 2 % * sqrt(2 / 3) each: 4.6 % to either side at p50, more at a third of 5 %.
+    // An error of 2% * sqrt(2 / 3) each: 4.6% to either side at p50, more at a third of 5%.
     let (a, b) = sides(&place.path().join("equal"), 100);
     let equal = compared(&a, &b).unwrap();
     assert!(
@@ -155,7 +155,7 @@ fn what_is_printed_fits_a_terminal_and_says_worse_last() {
     for width in [80, 120] {
         let text = plain_text(&found, Some(width));
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
-        assert!(text.contains("95 % interval") && text.contains("not judged"), "{text}");
+        assert!(text.contains("95% interval") && text.contains("not judged"), "{text}");
         assert!(text.contains("B/A by series"), "{text}");
     }
     let text = plain_text(&found, None);
@@ -221,9 +221,9 @@ fn the_facts_that_differ_are_named_with_what_differs_in_them() {
     );
     assert_eq!(of("command line").a, ["without these"]);
     assert_eq!(of("command line").b, ["isolcpus=1"]);
-    assert_eq!(of("work of hackbench").b, ["80.0 k messages/s"]);
+    assert_eq!(of("work of hackbench").b, ["80.0k messages/s"]);
     assert_eq!(facts.len(), 3, "{facts:?}");
-    assert_eq!(compared(&runs[..1], &runs[2..]).unwrap().facts, [], "5 % is the same work");
+    assert_eq!(compared(&runs[..1], &runs[2..]).unwrap().facts, [], "5% is the same work");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::{
         terminal::{fold, interval},
     },
     run::{AbVerdict, BandDifference, ComparedFigureRow, ComparedUnit, Validity},
+    units::share,
 };
 
 const BOLD: Style = Style::new().bold();
@@ -124,7 +125,7 @@ fn heading(rows: &[&ComparedFigureRow]) -> String {
 fn judged(one: &SideComparison, rows: &[&ComparedFigureRow]) -> Table {
     let heading = heading(rows);
     let mut table =
-        Table::new(1, &[heading.as_str(), "A", "B", "B/A", "95 % interval", "margin", "verdict"]);
+        Table::new(1, &[heading.as_str(), "A", "B", "B/A", "95% interval", "margin", "verdict"]);
     for row in in_order(rows) {
         let is_judged = one.figures.iter().any(|own| own == row);
         let ends = row.low.zip(row.high);
@@ -256,18 +257,6 @@ fn signed_us(ns: f64) -> String {
     if ns > 0.0 { format!("+{text}") } else { text }
 }
 
-/// A share in percent: `5 %`, `0.021 %`.
-fn share(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        _ if (percent - percent.round()).abs() < 1e-9 => format!("{percent:.0} %"),
-        10.0.. => format!("{percent:.1} %"),
-        0.1.. => format!("{percent:.2} %"),
-        0.001.. => format!("{percent:.4} %"),
-        _ => format!("{percent:.1e} %"),
-    }
-}
-
 /// The shift function as a picture: of all series together, or of each.
 fn push_shift(out: &mut String, one: &SideComparison) {
     let mut series: Vec<&Option<String>> = Vec::new();
@@ -283,7 +272,7 @@ fn push_shift(out: &mut String, one: &SideComparison) {
         let Some(first) = points.first() else { continue };
         let of = own.as_deref().map_or("all series".into(), sample_name::series);
         out.push_str(&format!(
-            "\n{DIM}B/A by percentile, {of}; [--o--]: 95 % of each by itself, by {}{DIM:#}\n",
+            "\n{DIM}B/A by percentile, {of}; [--o--]: 95% of each by itself, by {}{DIM:#}\n",
             first.basis.meaning()
         ));
         for (name, line) in shift::lines(&points) {
@@ -341,7 +330,7 @@ pub(in crate::report) fn push_causes(out: &mut String, band: &BandDifference, sa
     if blamed < 0.995 {
         let [of_a, of_b] = [band.blamed_a, band.blamed_b].map(|own| (own * 100.0).round());
         out.push_str(&format!(
-            "{DIM}Of this time {of_a} % of A and {of_b} % of B were blamed at all.{DIM:#}\n"
+            "{DIM}Of this time {of_a}% of A and {of_b}% of B were blamed at all.{DIM:#}\n"
         ));
     }
 }
@@ -382,8 +371,8 @@ fn reason(one: &SideComparison) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// `(+12.0 %)`, `(9.78 times)`
+/// `(+12.0%)`, `(9.78 times)`
 fn percent(of: f64) -> String {
     let percent = (of - 1.0) * 100.0;
-    if of >= 2.0 { format!("({} times)", ratio(of)) } else { format!("({percent:+.1} %)") }
+    if of >= 2.0 { format!("({} times)", ratio(of)) } else { format!("({percent:+.1}%)") }
 }

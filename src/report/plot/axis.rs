@@ -79,7 +79,7 @@ impl Axis {
         axis
     }
 
-    /// Percentiles in "nines": from 50 % to `most` nines.
+    /// Percentiles in "nines": from 50% to `most` nines.
     #[must_use]
     pub(super) fn nines(title: &str, most: f64, length: f64) -> Self {
         let mut axis = Self {
@@ -91,7 +91,7 @@ impl Axis {
         };
         let median = 2_f64.log10();
         let every = (60.0 * (axis.high - axis.low) / length).ceil().max(1.0) as u32;
-        let mut values = vec![(median, "50 %".to_owned())];
+        let mut values = vec![(median, "50%".to_owned())];
         for nines in 1..=axis.high as u32 {
             let is_named = (nines - 1).is_multiple_of(every);
             values
@@ -192,13 +192,13 @@ fn time_name(ns: f64) -> String {
     if value < 0.99 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
-/// `99.9 %` for three nines.
+/// `99.9%` for three nines.
 fn nines_name(nines: u32) -> String {
     match nines {
-        0 => "0 %".into(),
-        1 => "90 %".into(),
-        2 => "99 %".into(),
-        _ => format!("99.{} %", "9".repeat(nines as usize - 2)),
+        0 => "0%".into(),
+        1 => "90%".into(),
+        2 => "99%".into(),
+        _ => format!("99.{}%", "9".repeat(nines as usize - 2)),
     }
 }
 
@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn nines_counts_and_times_have_plain_names() {
         let nines = Axis::nines("", 5.0, 700.0);
-        assert_eq!(names(&nines), ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]);
-        assert_eq!(names(&Axis::counts("", 12_000, 200.0)), ["1", "10", "100", "1 000", "10 000"]);
+        assert_eq!(names(&nines), ["50%", "90%", "99%", "99.9%", "99.99%", "99.999%"]);
+        assert_eq!(names(&Axis::counts("", 12_000, 200.0)), ["1", "10", "100", "1,000", "10,000"]);
         let ten = Axis::time(0.0, 10.0, 700.0);
         assert_eq!(names(&ten), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]);
         assert_eq!(names(&Axis::time(0.0, 0.9, 300.0)), ["0", "200", "400", "600", "800"]);

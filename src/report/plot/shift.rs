@@ -47,7 +47,7 @@ pub(super) fn draw(
     let meaning = page.comparisons.iter().map(|one| one.shift_meaning.as_str());
     let meaning = meaning.filter(|meaning| !meaning.is_empty()).max().unwrap_or_default();
     let mut all = notes.to_vec();
-    all.push(format!("Bars: 95 % intervals, of each percentile by itself, by {meaning}."));
+    all.push(format!("Bars: 95% intervals, of each percentile by itself, by {meaning}."));
     all.push("An open end is one that the samples do not tell.".into());
     sheet.foot(&all);
     let styles = LineStyles::of(page);

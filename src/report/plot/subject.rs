@@ -81,7 +81,7 @@ impl RunLabel {
         if alone { String::new() } else { format!("{}: ", text::cut(&self.name, SMALL, ROOM)) }
     }
 
-    /// `19 919 samples`.
+    /// `19,919 samples`.
     #[must_use]
     pub(super) fn count(&self) -> String {
         let one = if self.per_period { "scheduled period" } else { "sample" };

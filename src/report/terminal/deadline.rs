@@ -20,7 +20,7 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64, 
         false => format!("{} {}", sample_name::series(&own.series), Nanos(own.deadline_ns).typed()),
     };
     let mut table =
-        Table::new(1, &[&heading, "periods", "missed", "met", "95 %", "in a row", "most in"]);
+        Table::new(1, &[&heading, "periods", "missed", "met", "95%", "in a row", "most in"]);
     for own in found {
         let windows = own.windows.iter();
         let windows =
@@ -65,7 +65,7 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
             (false, several) => format!("{} series: ", several.len()),
         };
         notes.push(format!(
-            "{whose}none missed in {}: at 95 %, less than one cluster of misses in {third} if the \
+            "{whose}none missed in {}: at 95%, less than one cluster of misses in {third} if the \
              load stays",
             span(observed_s)
         ));
@@ -110,14 +110,14 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
     notes
 }
 
-/// `99.950 %`; what is not all is never rounded to it.
+/// `99.950%`; what is not all is never rounded to it.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let digits = (3..9).find(|digits| {
         let rounded: f64 = format!("{percent:.digits$}").parse().unwrap_or(percent);
         rounded < 100.0 || percent >= 100.0
     });
-    format!("{percent:.*} %", digits.unwrap_or(9))
+    format!("{percent:.*}%", digits.unwrap_or(9))
 }
 
 #[cfg(test)]
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn a_share_that_is_not_all_is_not_called_all() {
-        assert_eq!(percent(1.0), "100.000 %");
-        assert_eq!(percent(0.9995), "99.950 %");
-        assert_eq!(percent(0.999_999_9), "99.99999 %");
+        assert_eq!(percent(1.0), "100.000%");
+        assert_eq!(percent(0.9995), "99.950%");
+        assert_eq!(percent(0.999_999_9), "99.99999%");
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             anstream::adapter::strip_str(&out).to_string()
         };
         let text = of(own.clone());
-        assert!(text.contains("99.970 %"), "{text}");
+        assert!(text.contains("99.970%"), "{text}");
         assert!(text.contains("fewer than 10 independent misses"), "{text}");
         assert!(text.contains("--raw keeps every sample"), "{text}");
         assert!(text.contains("cpu0: cycles alone"), "{text}");

@@ -25,7 +25,7 @@ pub(super) fn push(out: &mut String, known: &RunIntervals, width: Option<usize>)
     if known.series.is_empty() {
         return;
     }
-    let mut headings = vec!["us, 95 % interval"];
+    let mut headings = vec!["us, 95% interval"];
     headings.extend(PERCENTILE_HEADINGS);
     let mut table = Table::new(1, &headings);
     for series in &known.series {
@@ -148,7 +148,7 @@ mod tests {
             ],
             0.1,
         );
-        assert_eq!(lines[0], "us, 95 % interval p50 p90 p99 p99.9 p99.99 p99.999");
+        assert_eq!(lines[0], "us, 95% interval p50 p90 p99 p99.9 p99.99 p99.999");
         assert_eq!(lines[1], "cpu0 33.0..35.0 - 80.0..90.5 ~160..240 >= 410 -");
         assert_eq!(
             &lines[2..],

@@ -118,7 +118,7 @@ mod tests {
             lines,
             [
                 "messages sent answered lost sent/s",
-                "round trip 1 000 1 000 0 50",
+                "round trip 1,000 1,000 0 50",
                 "end place CPU policy",
                 "near thread 0 fifo 90",
                 "far process 1 fifo 80",
@@ -148,9 +148,9 @@ mod tests {
             lines[0],
             "messages sent received lost late > 1.00 ms duplicated reordered foreign asked/s sent/s"
         );
-        assert_eq!(lines[1], "there 1 000 1 000 0 7 0 3 0 10.0 k 50");
+        assert_eq!(lines[1], "there 1,000 1,000 0 7 0 3 0 10.0k 50");
         assert_eq!(lines[3], "end place CPU policy receive buffer");
-        assert_eq!(lines[5], "far process 1 fifo 80 425 984 B");
+        assert_eq!(lines[5], "far process 1 fifo 80 425,984 B");
         assert!(lines[6].contains("an uncertainty of 9.00 us"), "{}", lines[6]);
     }
 

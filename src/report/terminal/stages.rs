@@ -141,7 +141,7 @@ fn added(cost: &TraceCost, one: &str) -> String {
 fn used(cost: &TraceCost, one: &str) -> String {
     let (without, with) = cost.cpu_per_wakeup_ns;
     format!(
-        "{} CPU time to each {one} and {:.1} % of one CPU in all",
+        "{} CPU time to each {one} and {:.1}% of one CPU in all",
         Nanos(with.saturating_sub(without)),
         cost.added_cpu_percent,
     )
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(said(&timer), known);
         timer.trace.cost = Some(cost(1_300));
         assert!(said(&timer).contains("adds 1.30 us to the median wake-up"), "its own comes first");
-        assert!(said(&timer).contains("1.50 us CPU time to each wake-up and 0.4 % of one CPU"));
+        assert!(said(&timer).contains("1.50 us CPU time to each wake-up and 0.4% of one CPU"));
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn meanings(run_length: u32) -> Vec<String> {
          maximum, which is the median of the maxima of twenty equal stretches of a run. Of the \
          largest latency of a day, one sample, no change is claimed."
             .into(),
-        "Changes are found in retrospect by ranks; of all that are named 5 % are wrong on average. \
+        "Changes are found in retrospect by ranks; of all that are named 5% are wrong on average. \
          Their day is exact to two nights or so. What changed with them need not be their cause."
             .into(),
         format!(

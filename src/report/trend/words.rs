@@ -67,7 +67,7 @@ pub(super) fn kernel(change: &TrendChange) -> String {
 /// Whose share of late time changed.
 pub(super) fn causes(causes: Option<&[CauseShift]>) -> String {
     let Some(causes) = causes else { return "causes: not recorded on both sides".into() };
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let percent = |share: f64| format!("{:.0}%", 100.0 * share);
     let moved = causes.iter().filter(|cause| (cause.after - cause.before).abs() >= LEAST_SHIFT);
     let shift = |cause: &CauseShift| {
         let name = format!("{} {}", head(cause.cause), cause.name);
@@ -104,7 +104,7 @@ mod tests {
             after,
         };
         let said = causes(Some(&[shift("NET_RX", 0.1, 0.7), shift("TIMER", 0.2, 0.21)]));
-        assert_eq!(said, "share of late time: softirq NET_RX 10 % -> 70 %");
+        assert_eq!(said, "share of late time: softirq NET_RX 10% -> 70%");
         assert!(causes(Some(&[shift("TIMER", 0.2, 0.21)])).contains("no share of late time"));
         assert_eq!(causes(None), "causes: not recorded on both sides");
     }

@@ -154,7 +154,7 @@ mod tests {
         let all = PeakFilter::default();
         assert_eq!(
             PeakFilter { cpu: Some(7), ..all }.none_fits(1_200),
-            "None of the 1 200 peaks that were kept fits --cpu 7: leave it out; --oneline alone \
+            "None of the 1,200 peaks that were kept fits --cpu 7: leave it out; --oneline alone \
              lists all"
         );
         let cause = Some(Cause::IrqsOff);

@@ -391,7 +391,7 @@ mod tests {
             late: 1_234,
             ..WhyReport::default()
         };
-        let wanted = "Tasks that ran first in the 76 wake-ups analysed, of 1 234 that were later \
+        let wanted = "Tasks that ran first in the 76 wake-ups analysed, of 1,234 that were later \
                       than 50.0 us:";
         assert_eq!(of_how_many(&why), wanted);
         (why.summed_ns, why.responses_analysed) = (Some(8_000_000_000), 3);

@@ -203,7 +203,7 @@ fn blamed(sheet: &mut TerminalText, part: &Part, latency_ns: i64) {
     let task = part.task.as_deref().filter(|task| *task != part.name);
     let task = task.map_or_else(String::new, |task| format!("  {}", cut(task, 24)));
     let ns = ns.to_string();
-    let line = format!("   {:>4} %  {ns:>8}  {kind:<15}  {name}{task}", figure(share));
+    let line = format!("   {:>4}%  {ns:>8}  {kind:<15}  {name}{task}", figure(share));
     sheet.line(Style::new(), line.trim_end());
     if let Some(evidence) = &part.evidence {
         sheet.line(DIM, &format!("{PART_INDENT}inferred: {}", cut(evidence, 90)));

@@ -262,7 +262,7 @@ mod tests {
         });
         assert_eq!(
             verdict(&why, 2),
-            "61 % of all time above p99.9 was interrupts off in console_unlock, on CPU 1, every \
+            "61% of all time above p99.9 was interrupts off in console_unlock, on CPU 1, every \
              50 ms."
         );
         assert!(!verdict(&why, 1).contains("CPU"), "one CPU has no other");
@@ -283,8 +283,8 @@ mod tests {
         let unexplained = cause(Cause::Unexplained, "unexplained", 0.5, &[("cpu0", 1)]);
         let softirq = cause(Cause::Softirq, "NET_RX", 0.25, &[("cpu0", 1), ("cpu1", 1)]);
         let text = verdict(&why(0.8, vec![unexplained.clone(), softirq]), 2);
-        let wanted = "40 % of all time above p99.9 is unexplained; the largest known cause is \
-                      softirq NET_RX (20 %).";
+        let wanted = "40% of all time above p99.9 is unexplained; the largest known cause is \
+                      softirq NET_RX (20%).";
         assert_eq!(text, wanted);
         let text = verdict(&why(0.8, vec![unexplained]), 2);
         assert_eq!(text, "All of the time above p99.9 that was analysed is unexplained.");
@@ -297,8 +297,8 @@ mod tests {
         let rest = cause(Cause::Unexplained, "", 0.2, &[]);
         assert_eq!(
             verdict(&why(1.0, vec![first, second, rest]), 2),
-            "50 % of all time above p99.9 was the virtual machine's host: steal; 30 % was task \
-             migration/0, which ran first; 20 % is unexplained."
+            "50% of all time above p99.9 was the virtual machine's host: steal; 30% was task \
+             migration/0, which ran first; 20% is unexplained."
         );
     }
 
@@ -310,8 +310,8 @@ mod tests {
         causes.push(cause(Cause::Host, "steal", 0.21, &[]));
         causes.push(cause(Cause::Softirq, "RCU", 0.1, &[]));
         let said = verdict(&why(1.0, causes), 2);
-        assert!(said.starts_with("21 % of all time above p99.9 was the virtual"), "{said}");
-        assert!(said.contains("; 18 % was interrupts off in a"), "{said}");
+        assert!(said.starts_with("21% of all time above p99.9 was the virtual"), "{said}");
+        assert!(said.contains("; 18% was interrupts off in a"), "{said}");
     }
 
     #[test]
@@ -323,8 +323,8 @@ mod tests {
         causes.push(cause(Cause::Host, "steal", 0.05, &on));
         assert_eq!(
             verdict(&why(1.0, causes), 2),
-            "95 % of all time above p99.9 was kernel work that cannot be preempted: a (30 %), b \
-             (25 %), c (20 %) and 2 more."
+            "95% of all time above p99.9 was kernel work that cannot be preempted: a (30%), b \
+             (25%), c (20%) and 2 more."
         );
     }
 
@@ -333,11 +333,11 @@ mod tests {
         let host = cause(Cause::Host, "steal", 0.9, &[]);
         assert_eq!(
             verdict(&why(0.12, vec![host]), 2),
-            "Only 12 % of the time above p99.9 was blamed, of which 90 % was the virtual machine's \
+            "Only 12% of the time above p99.9 was blamed, of which 90% was the virtual machine's \
              host: steal: the rest is not known."
         );
         let mut none = why(0.0, Vec::new());
-        assert!(verdict(&none, 2).starts_with("Only 0 % of the time"));
+        assert!(verdict(&none, 2).starts_with("Only 0% of the time"));
         none.bands.clear();
         assert_eq!(verdict(&none, 2), "No wake-up was late enough to be blamed.");
         none.summed_ns = Some(0);

@@ -317,7 +317,7 @@ fn hidden_text(
     };
     format!(
         "{} of {} on {series} lie beyond the last bin, at {} or more, and their values are not \
-         in the file. They are taken as {}: percentiles above {share:.3} % are upper limits{mean}",
+         in the file. They are taken as {}: percentiles above {share:.3}% are upper limits{mean}",
         count(hidden),
         many(samples, "sample"),
         Nanos(from),

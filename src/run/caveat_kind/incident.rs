@@ -174,7 +174,7 @@ impl Incident {
                 format!(
                     "The hypervisor took time of measured CPUs for others: {}.",
                     list(cpus, ", ", |CpuShare { cpu, share }| {
-                        format!("{:.1} % of CPU {cpu}", share * 100.0)
+                        format!("{:.1}% of CPU {cpu}", share * 100.0)
                     })
                 ),
                 "Measure on the bare machine, or give the virtual machine dedicated CPUs (pinned, \
@@ -248,7 +248,7 @@ impl Incident {
                 "work_changed",
                 Weakens,
                 format!(
-                    "The measured CPU did {:+.0} % work in a millisecond after the run, compared \
+                    "The measured CPU did {:+.0}% work in a millisecond after the run, compared \
                      with before it: the work of the tasks did not take the CPU time that it \
                      stands for.",
                     (after_per_ms / before_per_ms - 1.0) * 100.0

@@ -127,7 +127,7 @@ fn watchdog_ended(silent_s: u32, made_ordinary: bool) -> String {
 
 fn busy(cpu_ns: u64, percent: u64) -> String {
     format!(
-        "tardy's own threads took {} of the measured CPUs, {percent} % of their time, before the \
+        "tardy's own threads took {} of the measured CPUs, {percent}% of their time, before the \
          ordinary tasks there: part of what is late here is late because of that.",
         Nanos(i64::try_from(cpu_ns).unwrap_or(i64::MAX))
     )
@@ -135,7 +135,7 @@ fn busy(cpu_ns: u64, percent: u64) -> String {
 
 fn blamed(threads: &[String], percent: u64) -> String {
     format!(
-        "tardy's own threads ({}) made up {percent} % of the time of the late samples that were \
+        "tardy's own threads ({}) made up {percent}% of the time of the late samples that were \
          explained: without tardy the tail is another.",
         threads.join(", ")
     )

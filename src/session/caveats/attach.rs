@@ -113,7 +113,7 @@ mod tests {
         let found = codes("comm", &gave_way);
         assert!(found[0].1.contains("2 threads were measured for a part"), "{found:?}");
         assert!(!found[0].1.contains("no room"), "{found:?}");
-        assert!(found[1].1.contains("11 times") && found[1].1.contains("1 000"), "{found:?}");
+        assert!(found[1].1.contains("11 times") && found[1].1.contains("1,000"), "{found:?}");
         let rows = vec![row("app", "null", 1_000, 10)];
         assert!(codes("comm", &AttachRecord { rows, ..AttachRecord::default() }).is_empty());
     }
@@ -133,7 +133,7 @@ mod tests {
         let of = |rows| codes("comm", &AttachRecord { rows, ..AttachRecord::default() });
         let found = of(vec![row(7, 6), row(8, 0)]);
         assert_eq!((found.len(), found[0].0.as_str()), (1, "attach_periods_unseen"));
-        assert!(found[0].1.contains("Of 6 of 1 994 periods"), "{found:?}");
+        assert!(found[0].1.contains("Of 6 of 1,994 periods"), "{found:?}");
         assert!(of(vec![row(7, 1), row(8, 0)]).is_empty());
     }
 

@@ -310,7 +310,7 @@ fn time_that_the_hypervisor_took_of_a_measured_cpu_is_reported() {
         }
     };
     let values = json!({"cpus": [{"cpu": 0, "share": 0.071}]});
-    assert_one(of(0, 0.071), "steal_time", &values, "7.1 % of CPU 0");
+    assert_one(of(0, 0.071), "steal_time", &values, "7.1% of CPU 0");
     assert_eq!((codes(of(0, 0.05)), codes(of(1, 0.5))), (Vec::new(), Vec::new()));
 }
 
@@ -320,7 +320,7 @@ fn work_that_takes_another_time_at_the_end_is_reported() {
         move |evidence: &mut Evidence| evidence.work = Some((1_000.0, after_per_ms))
     };
     let values = json!({"before_per_ms": 1_000.0, "after_per_ms": 900.0});
-    assert_one(of(900.0), "work_changed", &values, "did -10 % work in a millisecond");
+    assert_one(of(900.0), "work_changed", &values, "did -10% work in a millisecond");
     assert_eq!((codes(of(1_049.0)), codes(of(951.0))), (Vec::new(), Vec::new()));
     assert_eq!(codes(of(1_051.0)), ["work_changed"]);
 }

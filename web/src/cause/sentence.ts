@@ -5,7 +5,7 @@ import type { Band, CauseInBand } from './model';
 import { causeWords, isInferred, label, share } from './words';
 
 const BANDS: { [name: string]: string } = {
-  'p99': 'slowest 1 %', 'p99.9': 'slowest 0.1 %', 'p99.99': 'slowest 0.01 %', 'worst': 'worst peaks', 'late': 'cycles over the deadline',
+  'p99': 'slowest 1%', 'p99.9': 'slowest 0.1%', 'p99.99': 'slowest 0.01%', 'worst': 'worst peaks', 'late': 'cycles over the deadline',
 };
 
 export const bandTitle = ({ name, wakeups }: Band): string => (name === 'worst' ? `the ${count(wakeups)} worst` : BANDS[name] ?? name);
@@ -20,7 +20,7 @@ const MOST = 0.6;
 /** The number of names of one kind. */
 const NAMES = 3;
 
-/** "In the slowest 0.1 % of wake-ups, 61 % of the time went to interrupts off: console_unlock." */
+/** "In the slowest 0.1% of wake-ups, 61% of the time went to interrupts off: console_unlock." */
 export function sentence(band: Band, many: string): string {
   const place = band.name === 'worst' ? `In ${bandTitle(band)} ${many}` : band.name === 'late' ? `In the ${bandTitle(band)}` : `In the ${bandTitle(band)} of ${many}`;
   const unknown = band.causes.filter(({ cause }) => cause === 'unexplained').reduce((sum, { ns }) => sum + ns, 0);

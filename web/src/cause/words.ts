@@ -5,6 +5,7 @@ import { h } from '../dom';
 import type { Basis } from '../data';
 import type { Page } from '../model';
 import type { Theme } from '../theme';
+import { percent } from '../units';
 import { causeWords } from '../vocabulary';
 
 export { causeWords };
@@ -49,11 +50,11 @@ export function label({ cause, name }: Named): string {
 }
 
 export const share = (part: number, whole: number): string => {
-  const percent = whole > 0 ? (100 * part) / whole : 0;
-  if (percent > 0 && percent < 0.1) return '< 0.1 %';
+  const own = whole > 0 ? part / whole : 0;
+  if (own > 0 && own < 0.001) return '<0.1%';
   // What is not all is not called all.
-  if (percent > 99 && percent < 100) return `${(Math.floor(percent * 10) / 10).toFixed(1)} %`;
-  return `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
+  if (own > 0.99 && own < 1) return percent(Math.floor(own * 1000) / 1000, 1);
+  return percent(own, own >= 0.0995 ? 0 : 1);
 };
 
 /** The number of causes with a letter and a color, the same everywhere in the page. */

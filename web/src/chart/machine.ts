@@ -31,7 +31,7 @@ interface Lane {
   write: (value: number) => string;
 }
 
-const percent = (share: number): string => `${Number((share * 100).toFixed(1))} %`;
+const percent = (share: number): string => `${Number((share * 100).toFixed(1))}%`;
 
 function lanesOf(run: PageRun): Lane[] {
   const { machine } = run;

@@ -112,7 +112,7 @@ function summaryText({ context, curves }: Drawing): string {
   const several = context.page.runs.length > 1;
   return curves.slice(0, 20).map((c) => {
     const run = several ? `${context.page.runs[c.run].record.name} ` : '';
-    return `${run}${seriesTitle(c.name)}: ${['50', '99', '99.9'].map((p) => `${p} % within ${latency(at(c, nines(Number(p)))?.[1])}`).join(', ')}, maximum ${latency(c.max)}`;
+    return `${run}${seriesTitle(c.name)}: ${['50', '99', '99.9'].map((p) => `${p}% within ${latency(at(c, nines(Number(p)))?.[1])}`).join(', ')}, maximum ${latency(c.max)}`;
   }).join('. ') + (curves.length > 20 ? `. And ${curves.length - 20} more series.` : '');
 }
 
@@ -133,7 +133,7 @@ function option(drawing: Drawing, frame: Frame): Option {
   };
 }
 
-/** Between two nines there is 1, 2 and 5 beyond: 90, 95, 98, 99 %. */
+/** Between two nines there is 1, 2 and 5 beyond: 90, 95, 98, 99%. */
 function zoomedTicks(frame: Frame, end: number, last: number): number[] {
   const found = [end];
   for (let n = 0; n <= last; n += 1) {
@@ -227,5 +227,5 @@ function reading({ context, curves, last }: Drawing, x: number, frame: Frame): R
     value: exactLatency(ns) + (x <= last && !at(curve, x) ? ' (max)' : ''),
   }));
   if (found.length > 12) rowsShown.push({ colour: 'transparent', name: `and ${found.length - 12} more`, value: `down to ${latency(found[found.length - 1].ns)}` });
-  return { title: x > last ? 'maximum' : `${percentileText(percentileAt(x))} % at most`, rows: rowsShown };
+  return { title: x > last ? 'maximum' : `${percentileText(percentileAt(x))}% at most`, rows: rowsShown };
 }

@@ -77,7 +77,7 @@ function figureColumns(rows: Row[], several: boolean): Column<Row>[] {
     side('A', (row) => row.a),
     side('B', (row) => row.b),
     { title: 'B / A', raw: 'ratio', value: ({ row }) => row.ratio, cell: ({ row }) => ratioText(row.ratio) },
-    { title: '95 % interval', raw: 'interval', value: (own) => ends(own)[0], cell: interval },
+    { title: '95% interval', raw: 'interval', value: (own) => ends(own)[0], cell: interval },
     ...(isJudged ? [{ title: 'margin', raw: 'margin', value: ({ row, judged }: Row) => (judged ? row.margin : null), cell: ({ row, judged }: Row) => (judged ? percentText(row.margin) : '') }] : []),
   ];
 }

@@ -35,7 +35,7 @@ export function shiftPanel(one: PageComparison, samples: number[]): Panel {
     kind: 'shift',
     run: null,
     title: `B / A by percentile, ${of === null ? 'all series' : seriesTitle(of)}`,
-    count: () => `${samples.map(count).join(' and ')} samples. Bars: 95 % of each percentile by itself, by ${one.shift_meaning}.`,
+    count: () => `${samples.map(count).join(' and ')} samples. Bars: 95% of each percentile by itself, by ${one.shift_meaning}.`,
     summary: () => points.map((point) => `p${point.percentile} times ${ratioText(point.ratio)}${point.low !== null && point.high !== null ? `, from ${ratioText(point.low)} to ${ratioText(point.high)}` : ''}`).join('. '),
     height: () => 300,
     stretch: new Stretch(0, last),

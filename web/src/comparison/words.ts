@@ -7,7 +7,7 @@ export function ratioText(ratio: number): string {
   return ratio >= 0.995 ? ratio.toFixed(2) : `${Number(ratio.toPrecision(3))}`;
 }
 
-/** "5 %", "0.021 %". */
+/** "5%", "0.021%". */
 export function percentText(share: number): string {
-  return `${Number((share * 100).toPrecision(3))} %`;
+  return `${Number((share * 100).toPrecision(3))}%`;
 }

@@ -4,7 +4,7 @@
 
 import { announce, csv, dataLink, fileName, h } from '../dom';
 import type { FlameGraph as Graph } from '../data';
-import { exactLatency } from '../units';
+import { exactLatency, percent } from '../units';
 import { layOut, matched, pathOf, rootsOf, weightOf, type Drawn, type Place } from './tree';
 
 const ROW_PX = 18;
@@ -112,8 +112,8 @@ export class FlameGraphView {
     const goesOn = this.drawn.some(({ place, row }) => row === MOST_ROWS - 1 && place.called.length > 0);
     return [
       goesOn ? `The first ${MOST_ROWS} rows are drawn: a zoom to a box shows what is below it.` : '',
-      idle > 0 && !this.withIdle ? `Idle time, ${percent(idle / whole)} of all, is left out.` : '',
-      merged > 0 ? `${merged} ${merged === 1 ? 'place' : 'places'} of less than ${least_percent} % each, ${percent(merged_weight / whole)} of all together, ${merged === 1 ? 'is' : 'are'} in (smaller).` : '',
+      idle > 0 && !this.withIdle ? `Idle time, ${shareText(idle / whole)} of all, is left out.` : '',
+      merged > 0 ? `${merged} ${merged === 1 ? 'place' : 'places'} of less than ${least_percent}% each, ${shareText(merged_weight / whole)} of all together, ${merged === 1 ? 'is' : 'are'} in (smaller).` : '',
     ].filter(Boolean).join(' ');
   }
 
@@ -145,14 +145,14 @@ export class FlameGraphView {
   private rows(place: Place): [string, string][] {
     const top = weightOf(this.top);
     const whole = weightOf(this.roots);
-    const rows: [string, string][] = [['with callees', percent(place.weight / Math.max(1, top))], ['itself', percent(place.own / Math.max(1, top))]];
-    if (whole !== top) rows.push(['of all, with idle time', percent(place.weight / Math.max(1, whole))]);
+    const rows: [string, string][] = [['with callees', shareText(place.weight / Math.max(1, top))], ['itself', shareText(place.own / Math.max(1, top))]];
+    if (whole !== top) rows.push(['of all, with idle time', shareText(place.weight / Math.max(1, whole))]);
     if (this.source.late) rows.push(['cost', exactLatency(place.weight)]);
     return rows;
   }
 
   private share(place: Place): string {
-    return `${percent(place.weight / Math.max(1, weightOf(this.top)))} of ${this.source.late ? 'late time' : this.withIdle ? 'all' : 'what is not idle'}`;
+    return `${shareText(place.weight / Math.max(1, weightOf(this.top)))} of ${this.source.late ? 'late time' : this.withIdle ? 'all' : 'what is not idle'}`;
   }
 
   private key(key: string): boolean {
@@ -188,7 +188,7 @@ export class FlameGraphView {
       box.classList.toggle('unmatched', words !== '' && !matches(place));
     }
     const share = matched(this.shown, matches) / Math.max(1, weightOf(this.shown));
-    this.found.textContent = words === '' ? '' : `${percent(share)} of what is shown`;
+    this.found.textContent = words === '' ? '' : `${shareText(share)} of what is shown`;
   }
 
   /** A row for each place with own time. */
@@ -203,8 +203,7 @@ export class FlameGraphView {
   }
 }
 
-/** "12.3 %" */
-export function percent(share: number): string {
-  const value = share * 100;
-  return value > 0 && value < 0.1 ? '<0.1 %' : `${value.toFixed(1)} %`;
+/** "12.3%" */
+export function shareText(share: number): string {
+  return share > 0 && share < 0.001 ? '<0.1%' : percent(share, 1);
 }

@@ -7,7 +7,7 @@ import { h, runMark } from '../dom';
 import type { PageRun } from '../model';
 import { Table, type Column } from '../table';
 import { count } from '../units';
-import { FlameGraphView, percent, type FlameSource } from './graph';
+import { FlameGraphView, shareText, type FlameSource } from './graph';
 
 const CONTEXTS: { [name: string]: string } = { hardirq: 'hard interrupt', softirq: 'softirq', kernel: 'kernel', user: 'user', idle: 'idle' };
 const INTERRUPTS = '[interrupts]';
@@ -67,7 +67,7 @@ function switcher(name: string, peaks: number, choose: (late: boolean) => void):
 
 function contextBar(profile: PageProfile): HTMLElement {
   const known = profile.contexts.filter(([name]) => profile.tells_interrupts || !['hardirq', 'softirq'].includes(name));
-  const words = (name: string, share: number): string => `${CONTEXTS[name] ?? name} ${percent(share / 100)}`;
+  const words = (name: string, share: number): string => `${CONTEXTS[name] ?? name} ${shareText(share / 100)}`;
   const parts = known.filter(([, share]) => share > 0).map(([name, share]) => {
     const part = h('span', { class: `context-part context-${name}`, title: words(name, share) });
     part.style.flexGrow = String(share);

@@ -75,7 +75,7 @@ export function overlayPanel(matrix: PageMatrix, row: MatrixRow, scales: Scales)
     run: null,
     title: row.name,
     count: () => (lines.length ? `${lines.map((line) => count(line.cell.samples)).join(' and ')} samples.` : '0 samples.'),
-    summary: () => lines.map((line) => `${line.name}: ${['50', '99', '99.9'].map((p) => `${p} % within ${latency(at(line, nines(Number(p)))?.[1] ?? line.max)}`).join(', ')}, maximum ${latency(line.max)}`).join('. '),
+    summary: () => lines.map((line) => `${line.name}: ${['50', '99', '99.9'].map((p) => `${p}% within ${latency(at(line, nines(Number(p)))?.[1] ?? line.max)}`).join(', ')}, maximum ${latency(line.max)}`).join('. '),
     height: heightOf,
     stretch: scales.stretch,
     option: (frame) => option(lines, scales, frame),
@@ -160,5 +160,5 @@ function reading(lines: Line[], { last }: Scales, x: number, frame: Frame): Read
     const found = x > last ? undefined : at(line, x)?.[1];
     return { colour: kernelColour(line.kernel, frame.theme), name: line.name, value: exactLatency(found ?? line.max) + (found === undefined && x <= last ? ' (max)' : '') };
   });
-  return { title: x > last ? 'maximum' : `${percentileText(percentileAt(x))} % at most`, rows };
+  return { title: x > last ? 'maximum' : `${percentileText(percentileAt(x))}% at most`, rows };
 }

@@ -18,7 +18,7 @@ export function runsSection(matrix: PageMatrix): HTMLElement | null {
   return h('section', { class: 'single-runs matrix', 'aria-label': 'runs' },
     h('div', { class: 'bar-line' }, h('h2', {}, matrix.kind === 'ab' ? 'Blocks' : 'Runs'), h('span', { class: 'hint' }, 'in the order of time'), h('span', { class: 'tools' }, table.copy)),
     table.element,
-    h('p', { class: 'note' }, 'In brackets: the 95 % interval of a percentile by the samples of its run, of the series where it is largest. Underlined: too few samples beyond it for one.',
+    h('p', { class: 'note' }, 'In brackets: the 95% interval of a percentile by the samples of its run, of the series where it is largest. Underlined: too few samples beyond it for one.',
       gated ? ' Gates: those that the plan was begun with.' : ''));
 }
 

@@ -40,7 +40,7 @@ function figuresOf(matrix: PageMatrix, part: PlanPart): HTMLElement {
     h('div', { class: 'bar-line' }, h('span', { class: 'hint' }, 'Metrics other than latencies'), h('span', { class: 'tools' }, table.copy)),
     table.element,
     h('p', { class: 'note' }, 'The median of the means of the runs, and below it from the smallest to the largest. ', WHAT_IS_BETTER,
-      beside ? ' Verdicts: Welch\u2019s test of the logarithms of the runs\u2019 means; all figures of this page share an error probability of 5 % (Holm), and in brackets is the interval at which each was judged. The same: within 5 %. A change is of the geometric means of the runs, beside which the medians may point elsewhere; over an inconclusive one stands how many repeats would decide it.' : ''));
+      beside ? ' Verdicts: Welch\u2019s test of the logarithms of the runs\u2019 means; all figures of this page share an error probability of 5% (Holm), and in brackets is the interval at which each was judged. The same: within 5%. A change is of the geometric means of the runs, beside which the medians may point elsewhere; over an inconclusive one stands how many repeats would decide it.' : ''));
 }
 
 interface Line {
@@ -105,7 +105,7 @@ const shorter = (row: string, part: string): string => (row === part ? '' : with
 function percent(ratio: number): string {
   const change = (ratio - 1) * 100;
   if (Math.abs(change) >= 1000) return `\u00d7${ratio.toPrecision(3)}`;
-  return `${change < 0 ? '\u2212' : '+'}${Math.abs(change).toFixed(Math.abs(change) < 10 ? 1 : 0)} %`;
+  return `${change < 0 ? '\u2212' : '+'}${Math.abs(change).toFixed(Math.abs(change) < 10 ? 1 : 0)}%`;
 }
 
 function causes(all: CellCause[]): HTMLElement | null {

@@ -104,7 +104,7 @@ function columns(matrix: PageMatrix, rows: MatrixRow[], figure: string, part = '
   found.push({
     title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => row.verdicts.join('; '),
     cell: (row) => h('div', { class: 'verdicts' }, ...row.verdicts.map((text) => h('div', {}, text))),
-    hint: matrix.kind === 'lab' ? 'All figures of the matrix share an error probability of 5 %; a difference is at least as large as stated' : 'Each row by itself, as tardy compare judges its runs',
+    hint: matrix.kind === 'lab' ? 'All figures of the matrix share an error probability of 5%; a difference is at least as large as stated' : 'Each row by itself, as tardy compare judges its runs',
   });
   return found;
 }

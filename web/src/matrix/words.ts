@@ -15,15 +15,15 @@ interface Words {
 export const WORDS: { [kind in MatrixKind]: Words } = {
   lab: {
     row: 'load', column: 'kernel', repeat: 'phase', repeats: 'start phases', charts: 'Latency by percentile, load by load',
-    ranges: 'Percentiles: where the median of all start phases lies (95 %), or with fewer than 6 of them their range. max: the largest over these phases. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum, and not judged.',
+    ranges: 'Percentiles: where the median of all start phases lies (95%), or with fewer than 6 of them their range. max: the largest over these phases. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum, and not judged.',
   },
   plan: {
     row: 'combination', column: 'combination', repeat: 'repeat', repeats: 'repeats', charts: 'Latency by percentile, row by row',
-    ranges: 'Percentiles: from the smallest to the largest repeat, or with 6 repeats and more where their median lies (95 %). max: the largest of all repeats. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum.',
+    ranges: 'Percentiles: from the smallest to the largest repeat, or with 6 repeats and more where their median lies (95%). max: the largest of all repeats. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum.',
   },
   ab: {
     row: 'blocks', column: 'side', repeat: 'block', repeats: 'blocks', charts: 'Latency by percentile, all blocks of a side together',
-    ranges: 'Percentiles: where the median of the blocks lies (95 %), or with fewer than 6 of them their range. max: the largest of all blocks. Underlined: fewer than 10 samples beyond it in a block, so it is little more than the maximum.',
+    ranges: 'Percentiles: where the median of the blocks lies (95%), or with fewer than 6 of them their range. max: the largest of all blocks. Underlined: fewer than 10 samples beyond it in a block, so it is little more than the maximum.',
   },
 };
 

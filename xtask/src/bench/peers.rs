@@ -91,7 +91,7 @@ pub(super) fn part(bench: &Bench) -> Result<Section> {
     );
     section.note(
         "CPU per wake-up: what the scheduler counted for the measuring threads alone \
-         (`/proc/PID/task/TID/schedstat`, ns) read from outside twice, about 30 and 85 % \
+         (`/proc/PID/task/TID/schedstat`, ns) read from outside twice, about 30 and 85% \
          into the run, divided by the voluntary context switches between them. One rule for all \
          sides, without anyone's start-up, helpers or sampled ticks.",
     );

@@ -139,7 +139,7 @@ pub(super) fn head(bench: &Bench) -> String {
          | virtual machine | {virt} |\n\
          | load average before | {load} |\n\
          | tardy | {version} |\n\n\
-         Intervals are those of the sign test, 95 % or more. A ratio is tardy to its peer, so \
+         Intervals are those of the sign test, 95% or more. A ratio is tardy to its peer, so \
          below 1 \
          tardy is ahead; its limit is met when the interval does not lie wholly above it.\n\n",
         date = jiff::Zoned::now().date(),

@@ -43,8 +43,7 @@ pub(super) fn table(effort: Effort, samples: usize) -> String {
         "\"at least\" holds",
         "width / best, 20 and more",
     ];
-    let title =
-        format!("Coverage of 95 % intervals, {samples} samples, {} repeats", effort.repeats);
+    let title = format!("Coverage of 95% intervals, {samples} samples, {} repeats", effort.repeats);
     markdown(&title, &head, &rows)
 }
 
@@ -128,6 +127,6 @@ mod tests {
         assert_eq!(text.lines().count(), 5 + PROCESSES.len() * PERCENTS.len(), "{text}");
         // 3 samples beyond p99.9 are never enough.
         let tails = text.lines().filter(|line| line.contains("| p99.9 |"));
-        assert!(tails.into_iter().all(|line| line.contains("| 100.0 % |")), "{text}");
+        assert!(tails.into_iter().all(|line| line.contains("| 100.0% |")), "{text}");
     }
 }

@@ -135,13 +135,13 @@ fn line(effort: Effort, kernels: &Kernels) -> Vec<String> {
     };
     vec![
         kernels.noise.0.to_owned(),
-        format!("{:.0} %", kernels.common * 100.0),
+        format!("{:.0}%", kernels.common * 100.0),
         match kernels.grid {
-            grid if grid > 0.0 => format!("{:.0} %", grid * 100.0),
+            grid if grid > 0.0 => format!("{:.0}%", grid * 100.0),
             _ => "none".into(),
         },
         kernels.phases.to_string(),
-        format!("{:.0} %", kernels.shift * 100.0),
+        format!("{:.0}%", kernels.shift * 100.0),
         percent(pairs, found.len() * FIGURES),
         share(AbVerdict::Better),
         share(AbVerdict::Worse),

@@ -167,7 +167,7 @@ mod tests {
             let samples = process.draw(400_000, &mut random);
             let median = process.percentile(50.0);
             let above = samples.iter().filter(|sample| **sample as f64 > median).count();
-            // The strongest dependence leaves about 2,000 effective samples: 1.1 % each way.
+            // The strongest dependence leaves about 2,000 effective samples: 1.1% each way.
             let share = above as f64 / 400_000.0;
             assert!((share - 0.5).abs() < 0.04, "{name}: {share}");
         }

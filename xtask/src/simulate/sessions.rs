@@ -175,7 +175,7 @@ pub(super) fn power(effort: Effort) -> anyhow::Result<String> {
                 let asked = pairs_needed(shift.ln_1p(), sd, figures)?.unwrap_or(u32::MAX);
                 let by_formula = found(effort, figures, sd, shift, (least as u32).max(6))?;
                 let by_plan = found(effort, figures, sd, shift, asked)?;
-                let shift = format!("{:.0} %", 100.0 * shift);
+                let shift = format!("{:.0}%", 100.0 * shift);
                 let numbers = [figures.to_string(), sd.to_string(), shift, least.to_string()];
                 rows.push([&numbers[..], &[by_formula, asked.to_string(), by_plan]].concat());
             }

@@ -62,11 +62,11 @@ pub(super) fn markdown(title: &str, head: &[&str], rows: &[Vec<String>]) -> Stri
     text + "\n"
 }
 
-/// A share of all as a percentage: `94.2 %`; `-` of none.
+/// A share of all as a percentage: `94.2%`; `-` of none.
 pub(super) fn percent(part: usize, all: usize) -> String {
     match all {
         0 => "-".into(),
-        _ => format!("{:.1} %", 100.0 * part as f64 / all as f64),
+        _ => format!("{:.1}%", 100.0 * part as f64 / all as f64),
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_table_is_markdown() {
         let rows = vec![vec!["a".to_owned(), percent(1, 8)], vec!["b".to_owned(), percent(0, 0)]];
-        let expected = "### T\n\n| x | y |\n| --- | --- |\n| a | 12.5 % |\n| b | - |\n\n";
+        let expected = "### T\n\n| x | y |\n| --- | --- |\n| a | 12.5% |\n| b | - |\n\n";
         assert_eq!(markdown("T", &["x", "y"], &rows), expected);
     }
 

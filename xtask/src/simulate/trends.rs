@@ -168,7 +168,7 @@ fn equal(effort: Effort) -> String {
         }
     }
     let title =
-        format!("Nights that stay the same, called changed at 5 %, {} repeats", effort.repeats);
+        format!("Nights that stay the same, called changed at 5%, {} repeats", effort.repeats);
     markdown(&title, &["correlation of neighbours", "nights", "changed (false)"], &rows)
 }
 
@@ -194,7 +194,7 @@ fn found(effort: Effort) -> String {
         }
     }
     let title =
-        format!("A step after 50 of 100 nights, at a level of 1 %, {} repeats", effort.repeats);
+        format!("A step after 50 of 100 nights, at a level of 1%, {} repeats", effort.repeats);
     let head = ["correlation of neighbours", "step, SD", "found", "of these within two nights"];
     markdown(&title, &head, &rows)
 }
@@ -244,7 +244,7 @@ fn delays(effort: Effort) -> String {
         "Nights until a step after 60 is seen, run length 1,000, {} repeats",
         effort.repeats
     );
-    markdown(&title, &["step, SD", "seen within 100", "half within", "90 % within"], &rows)
+    markdown(&title, &["step, SD", "seen within 100", "half within", "90% within"], &rows)
 }
 
 #[cfg(test)]
@@ -273,6 +273,6 @@ mod tests {
         let rows = CORRELATIONS.len() * (NIGHTS.len() + RUN_LENGTHS.len()) + 3 * STEPS.len();
         let rows = rows + QUIET.len() + 2 * PLACES.len();
         assert_eq!(text.lines().count(), 6 * 5 + rows, "{text}");
-        assert!(text.contains("| 0 | 3 | 100.0 % | 100.0 % |"), "{text}");
+        assert!(text.contains("| 0 | 3 | 100.0% | 100.0% |"), "{text}");
     }
 }

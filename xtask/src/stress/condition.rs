@@ -29,7 +29,7 @@ pub(super) enum Condition {
     /// All of the test's processes stop for 5 to 500 ms about once a second, as under a host that
     /// stalls
     Frozen,
-    /// The test has 60 % of the CPUs, beside hackbench and a real-time thread that takes 3 ms of
+    /// The test has 60% of the CPUs, beside hackbench and a real-time thread that takes 3 ms of
     /// each 10 ms
     Busy,
     /// The test has little memory

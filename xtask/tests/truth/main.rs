@@ -192,7 +192,7 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
     let peaks = Peak::all_of(&tardy(), &run);
     let outcome = judge(&log, &peaks, Terms { over_ns, real_time: true, alone: false });
     let (over_us, slack_us) = (over_ns / 1000, slack_ns(over_ns) as f64 / 1e3);
-    let held = format!("later than {over_us} us; a size may be off by {slack_us:.1} us or 2 %");
+    let held = format!("later than {over_us} us; a size may be off by {slack_us:.1} us or 2%");
     say(&format!("{}Looked at: what was {held}.\n", outcome.table()));
     keep(&lines, &outcome, &run);
     let blamed_ns: i64 = peaks.iter().map(Peak::stolen_ns).sum();

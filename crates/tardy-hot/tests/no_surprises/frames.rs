@@ -92,7 +92,7 @@ fn a_game_has_what_a_hog_of_known_duty_leaves() {
         let totals = series.tally.totals();
         assert_eq!(end, (Ended::Done, u64::MAX - totals.count));
         let share = (totals.count * 10_000) as f64 / (place.now_ns / MS) as f64;
-        assert!((share - left).abs() < 2.0, "{share} % beside a hog of {busy_ms} ms in 10");
+        assert!((share - left).abs() < 2.0, "{share}% beside a hog of {busy_ms} ms in 10");
         // What it did not have is how late its frames were.
         let late_ns = place.now_ns - totals.count as i64 * 100 * MS;
         assert_eq!(totals.sum_ns, late_ns);

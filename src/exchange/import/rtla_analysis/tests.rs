@@ -187,9 +187,9 @@ fn the_run_of_it_says_why_and_of_no_peak_when() {
     let (report, document) = why::document(&run).unwrap();
     assert_eq!(
         report.verdict,
-        "Of the worst wake-up that was kept, 64.3 us on cpu3, 55 % was probably interrupts off in \
-         percpu_counter_add_batch; 15 % was kernel work that cannot be preempted: \
-         percpu_counter_add_batch; 12 % was hard interrupt timer interrupt."
+        "Of the worst wake-up that was kept, 64.3 us on cpu3, 55% was probably interrupts off in \
+         percpu_counter_add_batch; 15% was kernel work that cannot be preempted: \
+         percpu_counter_add_batch; 12% was hard interrupt timer interrupt."
     );
     let view = why::PeakView::Timelines(3);
     let text = anstream::adapter::strip_str(&why::text(&report, &document, "r", view)).to_string();

@@ -20,7 +20,7 @@ fn the_shares_of_missed_periods_are_those_that_the_ratio_is_of() {
     assert!((missed.b / missed.a / missed.ratio - 1.0).abs() < 1e-9, "{missed:?}");
     assert!(missed.a < 0.01 && (missed.b - 0.4737).abs() < 1e-3, "{missed:?}");
     let said = found.remarks.iter().find(|remark| remark.starts_with("missed is")).unwrap();
-    assert!(said.contains("together 23 % were missed in A, 47 % in B"), "{said}");
+    assert!(said.contains("together 23% were missed in A, 47% in B"), "{said}");
     let met = compared(&side("c", [0; 3]), &side("d", [0; 3])).unwrap();
     assert_eq!(row(&met.described, Some("cpu0"), "missed").a, 0.0);
     assert!(!met.remarks.iter().any(|remark| remark.starts_with("missed is")), "{met:?}");

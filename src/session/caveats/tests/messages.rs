@@ -63,7 +63,7 @@ fn packets_that_were_refused_or_came_too_fast_are_reported_by_end() {
         of_probe(MessageEvidence { unrecorded, ..MessageEvidence::default() }),
         "packets_unrecorded",
         &json!({"ends": [{"end": "far", "count": 1_200}]}),
-        "far: 1 200",
+        "far: 1,200",
     );
 }
 

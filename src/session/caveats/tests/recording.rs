@@ -41,7 +41,7 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_reported()
     };
     assert_eq!(codes(of_a_device), [""; 0]);
     let values = json!({"series": [{"series": "cpu0", "missed": 10, "periods": 1_000}]});
-    assert_one(of(some(10)), "periods_missed", &values, "1.0 % on cpu0");
+    assert_one(of(some(10)), "periods_missed", &values, "1.0% on cpu0");
     // One in a thousand, and no more.
     assert_eq!(codes(of(Totals { count: 9_990, ..some(10) })), [""; 0]);
 }
@@ -117,7 +117,7 @@ fn what_the_kernels_own_tracer_does_not_see_or_lost_is_a_caveat_that_informs() {
     let lost_on = vec![LostEvents { cpu: 3, events: 70_000 }];
     let lost = TraceRecord { lost_on: lost_on.clone(), ..Default::default() };
     let values = json!({"cpus": lost_on});
-    assert_one(of(lost), "trace_events_lost", &values, "at least 70 000 on CPU 3");
+    assert_one(of(lost), "trace_events_lost", &values, "at least 70,000 on CPU 3");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
         of(TraceRecord { unmatched: 11, ..none() }),
         "wakeups_unmatched",
         &json!({"unmatched": 11, "wakeups": 10_000}),
-        "11 of 10 000 wake-ups",
+        "11 of 10,000 wake-ups",
     );
     let lost = TraceRecord { lost_events: 1, ..none() };
     assert_one(of(lost), "events_lost", &json!({"lost": 1}), "lost 1 event:");
@@ -203,7 +203,7 @@ fn helpers_that_take_much_of_the_cpus_of_ordinary_measured_threads_weaken_a_run(
         }
     };
     let values = json!({"cpu_ns": 480_000_000, "percent": 6});
-    assert_one(of(true, 480_000_000), "helpers_busy", &values, "480 ms of the measured CPUs, 6 %");
+    assert_one(of(true, 480_000_000), "helpers_busy", &values, "480 ms of the measured CPUs, 6%");
     let none = [codes(of(false, 480_000_000)), codes(of(true, 400_000_000))];
     assert_eq!(none, [Vec::<String>::new(), Vec::new()]);
 }
@@ -218,7 +218,7 @@ fn late_samples_that_are_late_because_of_helpers_weaken_a_run() {
         }
     };
     let values = json!({"threads": ["tardy/recorder"], "percent": 34});
-    let words = "own threads (tardy/recorder) made up 34 % of the time";
+    let words = "own threads (tardy/recorder) made up 34% of the time";
     assert_one(of(0.344), "helpers_blamed", &values, words);
     assert_eq!(codes(of(0.2)), Vec::<String>::new());
 }

@@ -34,7 +34,7 @@ const ENTRY_NS: i64 = 50_000;
 /// A process at its end may be what keeps the interrupt for less than this, or may not: the log
 /// cannot know. ns.
 const LATE_NS: i64 = 150_000;
-/// What a size may be wrong by beside 2 % of it: 3 us, and more on a machine whose wake-ups vary by
+/// What a size may be wrong by beside 2% of it: 3 us, and more on a machine whose wake-ups vary by
 /// more, of which one in a hundred is later than `over_ns`.
 pub(crate) fn slack_ns(over_ns: i64) -> i64 {
     (over_ns / 20).max(3_000)

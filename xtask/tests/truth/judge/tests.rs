@@ -19,7 +19,7 @@ fn a_delay_is_found_where_its_expiry_is_late_and_its_cause_and_size_come_back() 
     let outcome = judge(&log, &[peak(1_000_000, 210_000, "hardirq", 202_500)], OVER_0);
     assert_eq!(outcome.totals(), [1, 1, 1, 1], "{outcome:?}");
     let outcome = judge(&log, &[peak(1_000_000, 210_000, "hardirq", 205_000)], OVER_0);
-    assert_eq!(outcome.totals(), [1, 1, 1, 0], "2 % of 200 us are 4 us");
+    assert_eq!(outcome.totals(), [1, 1, 1, 0], "2% of 200 us are 4 us");
     let outcome = judge(&log, &[peak(1_000_000, 210_000, "thread", 202_500)], OVER_0);
     assert_eq!(outcome.totals(), [1, 1, 0, 0]);
     let outcome = judge(&log, &[peak(2_000_000, 210_000, "hardirq", 202_500)], OVER_0);
