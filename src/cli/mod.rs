@@ -4,12 +4,12 @@ mod ab;
 mod audio;
 mod attach;
 mod bandwidth;
-mod blank;
 mod check;
 mod compare;
 mod cyclictest;
 mod drop_in;
 mod echo;
+mod empty_values;
 mod export;
 mod flags;
 mod gates;
@@ -265,7 +265,7 @@ fn parse_words<W: Into<OsString> + Clone>(
 ) -> clap::error::Result<(Cli, bool)> {
     let mut definition = Cli::command();
     let matches = definition.try_get_matches_from_mut(words)?;
-    blank::refuse(&definition, &matches)
+    empty_values::refuse(&definition, &matches)
         .map_err(|why| definition.error(ErrorKind::InvalidValue, why))?;
     let names_store = matches.value_source("store") == Some(ValueSource::CommandLine);
     Ok((Cli::from_arg_matches(&matches)?, names_store))

@@ -4,11 +4,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
-/// The root of the workspace.
+/// The root of the workspace whose tests run. A copied build directory has tests that were built in
+/// another worktree, and cargo does not build them again.
 pub fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR");
+        let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        Path::new(&package).join("..")
+    });
+    &ROOT
 }
 
 /// Files below `directory` whose names end in `ending`; both paths are relative to the root. Built,
