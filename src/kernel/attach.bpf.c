@@ -45,7 +45,7 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (!thread->out_ns && thread->in_ns) {
         thread->early_ns = now_ns;
         if (attach_config.response)
-            cycle_overrun(thread, now_ns);
+            cycle_overrun(thread, task, now_ns);
         return 0;
     }
     if (aside) {
@@ -123,7 +123,7 @@ static __always_inline void switch_in(struct tardy_attach_thread *thread,
         thread->out_ns = 0;
     }
     if (attach_config.response)
-        cycle_in(thread, thread->waking_ns, now_ns);
+        cycle_in(thread, task, thread->waking_ns, now_ns);
     if (thread->waking_ns) {
         thread->prio = task->prio;
         end_wakeup(thread, now_ns);

@@ -23,8 +23,16 @@ enum tardy_attach_hist {
     TARDY_ATTACH_READY = 3,    /* of a wake-up that was preempted: ready, but not running */
     TARDY_ATTACH_BLOCKED = 4,  /* asleep, up to the wake-up */
     TARDY_ATTACH_RESPONSE = 5, /* hard expiry of its own timer to the end of its work */
+    TARDY_ATTACH_STAGE = 6,    /* wake-up by others to the next wait */
 };
-#define TARDY_ATTACH_HISTS 6
+#define TARDY_ATTACH_HISTS 7
+
+/* What begins the cycles of a thread. */
+enum tardy_attach_begin {
+    TARDY_ATTACH_BEGIN_TIMER = 0,  /* its own timer */
+    TARDY_ATTACH_BEGIN_WAKEUP = 1, /* a wake-up by others */
+};
+#define TARDY_ATTACH_BEGINS 2
 
 /* Who woke a thread. */
 enum tardy_attach_waker {
@@ -81,6 +89,20 @@ struct tardy_attach_hist_data {
     unsigned int buckets[TARDY_ATTACH_BUCKETS];
 };
 
+/* Of all cycles that took longer than the deadline: how many, and the sums of their parts. */
+struct tardy_attach_over {
+    unsigned long long cycles;
+    unsigned long long late_ns;
+    unsigned long long run_ns;
+    unsigned long long ready_ns;
+    unsigned long long wait_ns;
+    unsigned long long unseen_ns;
+    unsigned long long waits_ns[TARDY_ATTACH_WAITS];
+    unsigned long long told;    /* cycles whose sleeps for a futex are told */
+    unsigned long long faulted; /* cycles with page faults */
+    unsigned long long faults[2]; /* without and with a read of the page */
+};
+
 /* One thread at one place. */
 struct tardy_attach_thread {
     unsigned int tid; /* 0 while nobody's */
@@ -129,7 +151,7 @@ struct tardy_attach_thread {
     unsigned long long blocked_ns;
     unsigned long long woken_by;
     /* The present cycle, with `response` alone: attach_response.h. */
-    unsigned long long cycle_ns;       /* hard expiry of its own timer; 0 for none */
+    unsigned long long cycle_ns;       /* hard expiry of its own timer, or wake-up; 0 for none */
     unsigned long long cycle_in_ns;    /* when it had the CPU for it */
     unsigned long long cycle_done_ns;  /* its last sleep so far; 0 for none */
     unsigned long long cycle_since_ns; /* since when it runs */
@@ -144,23 +166,13 @@ struct tardy_attach_thread {
     unsigned long long closed;         /* 1: a cycle that is over is still to be counted */
     unsigned long long closed_ns;      /* how long that took */
     unsigned long long deadline_ns;    /* cycles are not to be longer; 0 for none */
-    /* Of all cycles that were: how many, and the sums of their parts. */
-    unsigned long long over;
-    unsigned long long over_late_ns;
-    unsigned long long over_run_ns;
-    unsigned long long over_ready_ns;
-    unsigned long long over_wait_ns;
-    unsigned long long over_unseen_ns;
     /* Of the period: periods of which it is not known whether they had an expiry. */
     unsigned long long unsure;
     unsigned long long unsure_hits; /* hits during whose time something was not seen */
     unsigned long long switches; /* how often it had been switched out, as it last was; 0 at first */
     unsigned int sight_lost;     /* 1: something since the last expiry was not seen */
     unsigned int cycle_sleep;    /* for what it sleeps: enum tardy_attach_wait */
-    /* Of the sleeps of the present cycle, and of all cycles that were too long. */
-    unsigned long long cycle_waits_ns[TARDY_ATTACH_WAITS];
-    unsigned long long over_waits_ns[TARDY_ATTACH_WAITS];
-    unsigned long long over_told; /* of these cycles those whose sleeps for a futex are told */
+    unsigned long long cycle_waits_ns[TARDY_ATTACH_WAITS]; /* sleeps of the present cycle */
     unsigned long long asides;    /* wake-ups from sleeps for a time within a cycle */
     unsigned long long asides_now; /* of them those since the last programmed expiry */
     unsigned long long overdue_ns; /* the last expiry that was over when it slept until that */
@@ -170,6 +182,10 @@ struct tardy_attach_thread {
     unsigned long long era_hits;
     unsigned long long era_armed_ns;
     unsigned long long era_times; /* of the last gap: how many periods */
+    unsigned long long cycle_begin;     /* enum tardy_attach_begin */
+    unsigned long long cycle_faults[2]; /* its page faults before the cycle, as in `over` */
+    unsigned long long perhaps_lock;    /* the futex of its last wait that may be for a lock */
+    struct tardy_attach_over over[TARDY_ATTACH_BEGINS];
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
 

@@ -4,12 +4,19 @@
  * hard expiry to the last time that it went to sleep before the next one. It may sleep in between,
  * for a mutex or a device: whether a sleep was the last is known when its timer wakes it again.
  *
+ * The work of a thread that others wake lasts from the wake-up to its next wait: a sleep that is
+ * neither for a lock or a device, nor for a time.
+ *
  * All of it is behind a constant, so that the verifier takes it out where nobody asks for it.
  */
 #ifndef TARDY_ATTACH_RESPONSE_H
 #define TARDY_ATTACH_RESPONSE_H
 
 #include "attach_memory.h"
+#include "attach_period.h"
+
+/* A thread with a period whose own timer wakes it that often works by it, whoever else does. */
+#define MOST_WAITS_PER_PERIOD 8
 
 static __always_inline u64 after(u64 ns, u64 from_ns)
 {
@@ -35,17 +42,32 @@ static __noinline int add_over(struct tardy_attach_thread *thread, u64 took_ns)
     /* What it did before the hard expiry, within the slack, was not late. */
     u64 run_ns = after(thread->cycle_run_ns, after(thread->cycle_ns, thread->cycle_in_ns));
     u64 ready_ns = thread->cycle_ready_ns, wait_ns = thread->cycle_wait_ns;
-    thread->over++;
-    thread->over_late_ns += late_ns;
-    thread->over_run_ns += run_ns;
-    thread->over_ready_ns += ready_ns;
-    thread->over_wait_ns += wait_ns;
+    struct tardy_attach_over *over = &thread->over[thread->cycle_begin & 1];
+    over->cycles++;
+    over->late_ns += late_ns;
+    over->run_ns += run_ns;
+    over->ready_ns += ready_ns;
+    over->wait_ns += wait_ns;
     for (int kind = 0; kind < TARDY_ATTACH_WAITS; kind++)
-        thread->over_waits_ns[kind] += thread->cycle_waits_ns[kind];
+        over->waits_ns[kind] += thread->cycle_waits_ns[kind];
     if (can_tell_futex())
-        thread->over_told++;
-    thread->over_unseen_ns += after(took_ns, late_ns + run_ns + ready_ns + wait_ns);
+        over->told++;
+    over->unseen_ns += after(took_ns, late_ns + run_ns + ready_ns + wait_ns);
     return 0;
+}
+
+/* The page faults of such a cycle. */
+static __always_inline void add_faults(struct tardy_attach_thread *thread,
+                                       struct task_struct *task)
+{
+    struct tardy_attach_over *over = &thread->over[thread->cycle_begin & 1];
+    u64 minor = task->min_flt - thread->cycle_faults[0];
+    u64 major = task->maj_flt - thread->cycle_faults[1];
+
+    over->faults[0] += minor;
+    over->faults[1] += major;
+    if (minor + major)
+        over->faulted++;
 }
 
 /* Hands a cycle over, so that its causes can be looked for. */
@@ -56,7 +78,7 @@ static __noinline int hand_cycle_over(struct tardy_attach_thread *thread)
     if (!thread)
         return 0;
     u16 *place = place_of(thread->tid);
-    late.hard_ns = thread->cycle_ns;
+    late.hard_ns = thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER ? thread->cycle_ns : 0;
     late.entry_ns = thread->cycle_entry_ns;
     late.waking_ns = thread->cycle_waking_ns;
     late.switch_ns = thread->cycle_in_ns;
@@ -71,27 +93,53 @@ static __noinline int hand_cycle_over(struct tardy_attach_thread *thread)
     return 0;
 }
 
-/* The timer of the thread expired again, so that its last sleep was the end of the cycle. */
-static __noinline int close_cycle(struct tardy_attach_thread *thread)
+/* A cycle that is over, and took so long. */
+static __always_inline void judge_cycle(struct tardy_attach_thread *thread,
+                                        struct task_struct *task, u64 took_ns)
 {
-    if (!thread || !thread->cycle_ns || !thread->cycle_done_ns)
+    if (!thread->deadline_ns || took_ns <= thread->deadline_ns)
+        return;
+    add_over(thread, took_ns);
+    add_faults(thread, task);
+    hand_cycle_over(thread);
+}
+
+/* The timer of the thread expired again, so that its last sleep was the end of the cycle. */
+static __noinline int close_cycle(struct tardy_attach_thread *thread, struct task_struct *task)
+{
+    if (!thread || !thread->cycle_ns || !thread->cycle_done_ns
+        || thread->cycle_begin != TARDY_ATTACH_BEGIN_TIMER)
         return 0;
     u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
     /* Two ended since it slept last. */
     count_closed(thread);
     thread->closed_ns = took_ns;
     thread->closed = 1;
-    if (thread->deadline_ns && took_ns > thread->deadline_ns) {
-        add_over(thread, took_ns);
-        hand_cycle_over(thread);
-    }
+    judge_cycle(thread, task, took_ns);
     return 0;
 }
 
-static __always_inline void begin_cycle(struct tardy_attach_thread *thread, u64 waking_ns,
+/* The thread was woken by others, and waits for the next of them. */
+static __noinline int close_stage(struct tardy_attach_thread *thread, struct task_struct *task)
+{
+    if (!thread)
+        return 0;
+    u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
+    count_in(&thread->hists[TARDY_ATTACH_STAGE], took_ns);
+    judge_cycle(thread, task, took_ns);
+    thread->cycle_ns = 0;
+    return 0;
+}
+
+/* It is due since `due_ns`. */
+static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
+                                        struct task_struct *task, u64 due_ns, u64 waking_ns,
                                         u64 now_ns)
 {
-    thread->cycle_ns = thread->hard_ns;
+    thread->cycle_ns = due_ns;
+    thread->cycle_begin = thread->hard_ns ? TARDY_ATTACH_BEGIN_TIMER : TARDY_ATTACH_BEGIN_WAKEUP;
+    thread->cycle_faults[0] = task->min_flt;
+    thread->cycle_faults[1] = task->maj_flt;
     thread->cycle_entry_ns = thread->entry_ns;
     thread->cycle_waking_ns = waking_ns;
     thread->cycle_woken_on = thread->woken_on;
@@ -118,6 +166,33 @@ static __always_inline u32 wait_of(struct task_struct *task, u64 state)
     return TARDY_ATTACH_WAIT_FUTEX;
 }
 
+/* Whether the thread works by its own timers, and not whenever somebody wakes it. */
+static __always_inline int works_by_timer(const struct tardy_attach_thread *thread)
+{
+    u64 own = thread->hists[TARDY_ATTACH_LATENESS].count + thread->asides;
+    u64 all = thread->hists[TARDY_ATTACH_DISPATCH].count;
+
+    return own * 2 >= all || (thread->votes > FULL_VOTE && own * MOST_WAITS_PER_PERIOD >= all);
+}
+
+/*
+ * Whether a thread that others wake waits for the next of them in this sleep. Where the kernel does
+ * not tell for what it sleeps, every sleep that a signal may end is taken for that.
+ */
+static __always_inline int is_next_wait(struct tardy_attach_thread *thread,
+                                        struct task_struct *task, u64 state, u32 kind)
+{
+    if (!(state & TASK_INTERRUPTIBLE) || kind == TARDY_ATTACH_WAIT_PI_FUTEX)
+        return 0;
+    if (!can_tell_futex())
+        return 1;
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    u64 number = regs->orig_ax;
+    if (kind == TARDY_ATTACH_WAIT_FUTEX)
+        return !is_lock_call(regs, &thread->perhaps_lock);
+    return number != NR_NANOSLEEP && number != NR_CLOCK_NANOSLEEP;
+}
+
 static __always_inline void add_wait(struct tardy_attach_thread *thread, u64 ns)
 {
     u32 kind = thread->cycle_sleep;
@@ -129,11 +204,20 @@ static __always_inline void add_wait(struct tardy_attach_thread *thread, u64 ns)
 }
 
 /* The thread is switched in; `waking_ns` is that of the wake-up, 0 where there was none. */
-static __always_inline void cycle_in(struct tardy_attach_thread *thread, u64 waking_ns, u64 now_ns)
+static __always_inline void cycle_in(struct tardy_attach_thread *thread,
+                                     struct task_struct *task, u64 waking_ns, u64 now_ns)
 {
-    if (waking_ns && thread->hard_ns && thread->hard_ns != thread->cycle_ns) {
-        close_cycle(thread);
-        begin_cycle(thread, waking_ns, now_ns);
+    int by_timer = works_by_timer(thread);
+    int is_open = thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP;
+
+    if (waking_ns && by_timer && thread->hard_ns && thread->hard_ns != thread->cycle_ns) {
+        close_cycle(thread, task);
+        begin_cycle(thread, task, thread->hard_ns, waking_ns, now_ns);
+    } else if (waking_ns && !by_timer && !is_open) {
+        /* A time-out is no work that somebody wants. */
+        thread->cycle_ns = 0;
+        if (thread->waker != TARDY_ATTACH_BY_TIMER)
+            begin_cycle(thread, task, waking_ns, waking_ns, now_ns);
     } else if (thread->cycle_ns && waking_ns) {
         add_wait(thread, thread->out_ns ? after(waking_ns, thread->out_ns) : 0);
         thread->cycle_ready_ns += after(now_ns, waking_ns);
@@ -150,27 +234,31 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
         return;
     if (thread->in_ns)
         thread->cycle_run_ns += after(now_ns, thread->cycle_since_ns);
-    if (state) {
-        thread->cycle_done_ns = now_ns;
-        thread->cycle_sleep = wait_of(task, state);
-    }
+    if (!state)
+        return;
+    thread->cycle_done_ns = now_ns;
+    thread->cycle_sleep = wait_of(task, state);
+    if (thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP
+        && is_next_wait(thread, task, state, thread->cycle_sleep))
+        close_stage(thread, task);
 }
 
 /*
  * The timer that the thread has just armed had expired before it could sleep: it works for longer
  * than its period, and its next cycle begins without a sleep.
  */
-static __noinline int cycle_overrun(struct tardy_attach_thread *thread, u64 now_ns)
+static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct task_struct *task,
+                                    u64 now_ns)
 {
-    if (!thread || !thread->hard_ns)
+    if (!thread || !thread->hard_ns || !works_by_timer(thread))
         return 0;
     u64 done_ns = thread->armed_ns;
     if (done_ns < thread->cycle_since_ns || done_ns > now_ns)
         done_ns = now_ns;
     thread->cycle_run_ns += after(done_ns, thread->cycle_since_ns);
     thread->cycle_done_ns = done_ns;
-    close_cycle(thread);
-    begin_cycle(thread, done_ns, done_ns);
+    close_cycle(thread, task);
+    begin_cycle(thread, task, thread->hard_ns, done_ns, done_ns);
     thread->cycle_since_ns = done_ns;
     return 0;
 }

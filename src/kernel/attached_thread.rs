@@ -39,14 +39,16 @@ const SWITCHED: usize = 35;
 const DUE: usize = 36;
 const DUE_SOFT: usize = 37;
 pub(super) const DEADLINE: usize = 53;
-const OVER: usize = 54;
-const UNSURE: usize = 60;
-const OVER_WAITS: usize = UNSURE + 4 + WAITS;
-const OVER_TOLD: usize = OVER_WAITS + WAITS;
-const ASIDES: usize = OVER_TOLD + 1;
+const UNSURE: usize = 54;
+const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
-/// Five are for the programs alone.
-const HISTS_AT: usize = OVERDUE + 6;
+/// Nine are for the programs alone.
+const OVERS: usize = OVERDUE + 10;
+const OVER_WAITS: usize = 6;
+const OVER_TOLD: usize = OVER_WAITS + WAITS;
+const OVER: usize = OVER_TOLD + 4;
+const BEGINS: usize = header::TARDY_ATTACH_BEGINS as usize;
+const HISTS_AT: usize = OVERS + BEGINS * OVER;
 const HIST_HEAD: usize = 6;
 const HIST: usize = HIST_HEAD + BUCKETS / 2;
 /// All of it.
@@ -67,12 +69,21 @@ pub enum AttachedTime {
     Blocked,
     /// Hard expiry of the own timer to the end of the work that follows.
     Response,
+    /// Wake-up by others to the next wait.
+    Stage,
 }
 
 impl AttachedTime {
     /// In the order of their numbers.
-    pub const ALL: [Self; HISTS] =
-        [Self::Dispatch, Self::Lateness, Self::Run, Self::Ready, Self::Blocked, Self::Response];
+    pub const ALL: [Self; HISTS] = [
+        Self::Dispatch,
+        Self::Lateness,
+        Self::Run,
+        Self::Ready,
+        Self::Blocked,
+        Self::Response,
+        Self::Stage,
+    ];
 }
 
 /// The lowest value of a bucket, ns, and the lowest of the next one.
@@ -106,18 +117,30 @@ pub struct AttachedCounts {
     pub in_slack: u64,
     /// Hard less soft expiry of its timers, summed, ns.
     pub slack_ns: u64,
-    /// Cycles that took longer than the deadline.
-    pub over: u64,
-    /// The parts of those, summed, ns: late at the beginning, on a CPU, ready but not running,
-    /// asleep in between, and what was not seen.
-    pub over_ns: [u64; 5],
-    /// Asleep in between, ns, by what for: a futex, a mutex with priority inheritance, a device or
-    /// a page, and what the kernel does not say.
-    pub over_waits_ns: [u64; WAITS],
-    /// Of those cycles the ones whose sleeps for a futex are told from others.
-    pub over_told: u64,
+    /// Cycles that took longer than the deadline: those that its own timer began, and those of
+    /// wake-ups by others.
+    pub over: [OverCounts; BEGINS],
     /// Wake-ups by its own timers from sleeps for a time within a cycle: they begin none.
     pub asides: u64,
+}
+
+/// What is counted of cycles that took longer than the deadline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OverCounts {
+    /// How many.
+    pub cycles: u64,
+    /// Their parts, summed, ns: late at the beginning, on a CPU, ready but not running, asleep in
+    /// between, and what was not seen.
+    pub parts_ns: [u64; 5],
+    /// Asleep in between, ns, by what for: a futex, a mutex with priority inheritance, a device or
+    /// a page, and what the kernel does not say.
+    pub waits_ns: [u64; WAITS],
+    /// Of those cycles the ones whose sleeps for a futex are told from others.
+    pub told: u64,
+    /// Those with page faults.
+    pub faulted: u64,
+    /// Page faults without and with a read of the page.
+    pub faults: [u64; 2],
 }
 
 /// What its timers repeat by.
@@ -181,6 +204,26 @@ impl AttachedLate {
     }
 }
 
+impl OverCounts {
+    fn each(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        fn all<const N: usize>(
+            a: [u64; N],
+            b: [u64; N],
+            of: &impl Fn(u64, u64) -> u64,
+        ) -> [u64; N] {
+            std::array::from_fn(|at| of(a[at], b[at]))
+        }
+        Self {
+            cycles: of(self.cycles, other.cycles),
+            parts_ns: all(self.parts_ns, other.parts_ns, &of),
+            waits_ns: all(self.waits_ns, other.waits_ns, &of),
+            told: of(self.told, other.told),
+            faulted: of(self.faulted, other.faulted),
+            faults: all(self.faults, other.faults, &of),
+        }
+    }
+}
+
 impl AttachedCounts {
     fn each(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
         let woken = [0, 1, 2, 3].map(|by: usize| of(self.woken[by], other.woken[by]));
@@ -190,11 +233,7 @@ impl AttachedCounts {
             unmatched: of(self.unmatched, other.unmatched),
             in_slack: of(self.in_slack, other.in_slack),
             slack_ns: of(self.slack_ns, other.slack_ns),
-            over: of(self.over, other.over),
-            over_ns: [0, 1, 2, 3, 4].map(|part: usize| of(self.over_ns[part], other.over_ns[part])),
-            over_waits_ns: [0, 1, 2, 3]
-                .map(|kind: usize| of(self.over_waits_ns[kind], other.over_waits_ns[kind])),
-            over_told: of(self.over_told, other.over_told),
+            over: [0, 1].map(|begin: usize| self.over[begin].each(&other.over[begin], &of)),
             asides: of(self.asides, other.asides),
         }
     }
@@ -236,6 +275,17 @@ impl AttachedThread<'_> {
         bytes.into_iter().take_while(|byte| *byte != 0).collect()
     }
 
+    fn over(&self, at: usize) -> OverCounts {
+        OverCounts {
+            cycles: self.load(at),
+            parts_ns: [1, 2, 3, 4, 5].map(|part| self.load(at + part)),
+            waits_ns: [0, 1, 2, 3].map(|kind| self.load(at + OVER_WAITS + kind)),
+            told: self.load(at + OVER_TOLD),
+            faulted: self.load(at + OVER_TOLD + 1),
+            faults: [2, 3].map(|kind| self.load(at + OVER_TOLD + kind)),
+        }
+    }
+
     /// Its counts.
     #[must_use]
     pub fn counts(&self) -> AttachedCounts {
@@ -245,10 +295,7 @@ impl AttachedThread<'_> {
             unmatched: self.load(UNMATCHED),
             in_slack: self.load(IN_SLACK),
             slack_ns: self.load(SLACK),
-            over: self.load(OVER),
-            over_ns: [1, 2, 3, 4, 5].map(|part| self.load(OVER + part)),
-            over_waits_ns: [0, 1, 2, 3].map(|kind| self.load(OVER_WAITS + kind)),
-            over_told: self.load(OVER_TOLD),
+            over: [0, 1].map(|begin| self.over(OVERS + begin * OVER)),
             asides: self.load(ASIDES),
         }
     }
@@ -411,14 +458,18 @@ mod tests {
             ("woken_on", WANTED),
             ("late_ns", LATE),
             ("deadline_ns", DEADLINE),
-            ("over", OVER),
-            ("over_unseen_ns", OVER + 5),
             ("unsure", UNSURE),
-            ("over_waits_ns", OVER_WAITS),
-            ("over_told", OVER_TOLD),
+            ("asides", ASIDES),
+            ("overdue_ns", OVERDUE),
+            ("over", OVERS),
             ("hists", HISTS_AT),
         ] {
             assert_eq!(thread.field(field).0, at * 8, "{field}");
+        }
+        let over = layout("tardy_attach_over");
+        assert_eq!(over.size, OVER * 8);
+        for (field, at) in [("unseen_ns", 5), ("waits_ns", OVER_WAITS), ("told", OVER_TOLD)] {
+            assert_eq!(over.field(field).0, at * 8, "{field}");
         }
         let hist = layout("tardy_attach_hist_data");
         assert_eq!((hist.size, hist.field("buckets").0), (HIST * 8, HIST_HEAD * 8));

@@ -57,7 +57,9 @@ static __always_inline int is_throttled(struct task_struct *task, u32 pid, int p
     return queue && queue->throttle_count > 0;
 }
 
-/* Numbers of system calls on x86-64: futex, futex_waitv, futex_wait. */
+/* Numbers of system calls on x86-64. */
+#define NR_NANOSLEEP 35
+#define NR_CLOCK_NANOSLEEP 230
 #define NR_FUTEX 202
 #define NR_FUTEX_WAITV 449
 #define NR_FUTEX_WAIT 455
@@ -67,6 +69,33 @@ static __always_inline int can_tell_futex(void)
 {
     return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
            && bpf_core_field_exists(((struct pt_regs *)0)->orig_ax);
+}
+
+/* <linux/futex.h>: what is asked of a futex, and how its word says that somebody waits for it. */
+#define FUTEX_WAIT 0
+#define FUTEX_WAIT_BITSET 9
+#define FUTEX_COMMAND 0x7f
+#define FUTEX_WAITERS 0x80000000u
+/* The word of a lock of the C library, and of Rust's, for which somebody waits. */
+#define LOCK_WITH_WAITERS 2
+
+/*
+ * Whether the call waits for a lock, and not for a condition or a count. One by FUTEX_WAIT_BITSET
+ * may be either, and a count is 2 only once: `last` is the futex of the last of these.
+ */
+static __always_inline int is_lock_call(struct pt_regs *regs, u64 *last)
+{
+    u32 command = regs->si & FUTEX_COMMAND, word = regs->dx;
+
+    if (regs->orig_ax != NR_FUTEX)
+        return 0;
+    if (command == FUTEX_WAIT)
+        return word == LOCK_WITH_WAITERS || word & FUTEX_WAITERS;
+    if (command != FUTEX_WAIT_BITSET || word != LOCK_WITH_WAITERS)
+        return 0;
+    int is_again = *last == regs->di;
+    *last = regs->di;
+    return is_again;
 }
 
 /*

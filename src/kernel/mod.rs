@@ -78,7 +78,8 @@ pub use attach::{AttachPrograms, NoPlace};
 pub use attach_config::{AttachedCycles, AttachedTo};
 pub use attach_unavailable::AttachUnavailable;
 pub use attached_thread::{
-    AttachedCounts, AttachedLate, AttachedThread, AttachedTime, FoundPeriod, bucket_bounds,
+    AttachedCounts, AttachedLate, AttachedThread, AttachedTime, FoundPeriod, OverCounts,
+    bucket_bounds,
 };
 pub use bootstrap::can_trace;
 pub use event::{Event, EventKind, entry, function, out, vector, why, woken};

@@ -80,6 +80,8 @@ struct task_struct {
     int prio;
     unsigned long nvcsw;
     unsigned long nivcsw;
+    unsigned long min_flt;
+    unsigned long maj_flt;
     u64 start_time;
     u32 __state;
     struct sched_entity se;
@@ -128,7 +130,9 @@ enum bpf_func_id {
 
 struct pt_regs {
     unsigned long ip;
+    unsigned long di;
     unsigned long si;
+    unsigned long dx;
     unsigned long orig_ax;
 };
 

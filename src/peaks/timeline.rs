@@ -328,6 +328,7 @@ impl Drawing<'_> {
         let last = self.wakeup.history.spans.last().map_or(self.wakeup.me.cpu, |span| span.cpu);
         let is_woken = self.wakeup.wishes.roams && late.expires_ns == 0;
         let (begins, ends) = match (self.wakeup.me.spins, self.wakeup.wishes.roams) {
+            _ if self.wakeup.me.works && is_woken => ("made runnable", "waits again"),
             _ if self.wakeup.me.works => ("timer expires", "work is done"),
             (true, _) => ("gap begins", "gap ends"),
             (false, true) if is_woken => ("made runnable", "has the CPU"),

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     run::{
-        AttachRecord, AttachedLatency, AttachedOver, AttachedRow, AttachedTimes, AttachedWaits,
-        Document, SeriesSummary,
+        AttachRecord, AttachedFaults, AttachedLatency, AttachedOver, AttachedRow, AttachedTimes,
+        AttachedWaits, CycleBegin, Document, SeriesSummary,
     },
     units::{Nanos, count, many},
 };
@@ -93,6 +93,42 @@ pub(super) fn responses(document: &Document) -> Option<Table> {
     let mut table = Table::new(1, &headings);
     rows().for_each(|(row, response)| table.row(response_cells(row, &response, &waits)));
     Some(table)
+}
+
+/// What that table says, and the page faults of the cycles over the deadline.
+pub(super) fn notes_on_responses(document: &Document) -> Vec<String> {
+    let Some(record) = &document.attached else { return Vec::new() };
+    let rows: Vec<&AttachedRow> = shown(record).filter(|row| row.response.is_some()).collect();
+    let (stages, others): (Vec<&AttachedRow>, Vec<&AttachedRow>) =
+        rows.iter().partition(|row| row.cycle_begin == CycleBegin::WakeUp);
+    let mut notes = Vec::new();
+    if !others.is_empty() {
+        notes.push("from the hard expiry to the last sleep before the next one".to_owned());
+    }
+    if !stages.is_empty() {
+        let names: Vec<_> =
+            stages.iter().map(|row| sample_name::series(&row.series).into_owned()).collect();
+        notes.push(format!(
+            "{}: from the wake-up by another task to the next wait; earlier stages are not in it",
+            names.join(", ")
+        ));
+    }
+    notes.push("late to waits: means of the cycles over the deadline".to_owned());
+    notes.extend(rows.iter().filter_map(|row| faults(row)));
+    notes
+}
+
+fn faults(row: &AttachedRow) -> Option<String> {
+    let over = row.over?;
+    let AttachedFaults { cycles, minor, major } = over.faults.filter(|faults| faults.cycles > 0)?;
+    Some(format!(
+        "{}: {} of {} over the deadline had page faults: {} minor, {} major",
+        sample_name::series(&row.series),
+        count(cycles),
+        many(over.cycles, "cycle"),
+        count(minor),
+        count(major)
+    ))
 }
 
 /// The kinds of waits that some row has, or does not know that it has none.
@@ -326,6 +362,25 @@ mod tests {
         assert_eq!(
             suggested_deadline(&document).unwrap(),
             "--deadline 2500us, the period of ctl, would judge how long its work takes"
+        );
+    }
+
+    #[test]
+    fn a_stage_is_told_from_a_timer_and_page_faults_are_counted() {
+        let mut document = crate::report::fixture::judged();
+        let notes = notes_on_responses(&document);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            row.cycle_begin = CycleBegin::WakeUp;
+            if let Some(over) = &mut row.over {
+                over.faults = Some(AttachedFaults { cycles: 116, minor: 59_392, major: 0 });
+            }
+        }
+        let notes = notes_on_responses(&document);
+        assert!(notes[0].starts_with("ctl: from the wake-up by another task"), "{notes:?}");
+        assert_eq!(
+            notes[2],
+            "ctl: 116 of 228 cycles over the deadline had page faults: 59,392 minor, 0 major"
         );
     }
 

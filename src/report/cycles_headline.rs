@@ -3,15 +3,65 @@
 
 use super::sample_name;
 use crate::{
-    run::{Document, JudgedCycles},
+    run::{CycleBegin, Document, JudgedCycles},
     units::{Nanos, count, many, share},
 };
 
 /// How many cycles missed the deadline, and the worst response, with why it was so long if that is
 /// known. `None` if no deadline was judged.
 pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String> {
-    let judged = document.judged_cycles();
-    let mut text = words(&judged)?;
+    let (stages, judged) = stages_and_others(document);
+    if judged.iter().all(|own| own.missed == 0)
+        && let Some(text) = of_stages(&stages, why)
+    {
+        let others = of_timers(&judged, None).map(|others| format!(" {others}"));
+        return Some(text + &others.unwrap_or_default());
+    }
+    let text = of_timers(&judged, why)?;
+    let others = of_stages(&stages, None).map(|others| format!(" {others}"));
+    Some(text + &others.unwrap_or_default())
+}
+
+/// The judged cycles that wake-ups by others begin, and those that timers begin.
+fn stages_and_others(document: &Document) -> (Vec<JudgedCycles<'_>>, Vec<JudgedCycles<'_>>) {
+    let is_stage = |own: &JudgedCycles<'_>| own.row.cycle_begin == CycleBegin::WakeUp;
+    document.judged_cycles().into_iter().partition(is_stage)
+}
+
+/// Of stages: a wake-up by others is not what made the work due.
+fn of_stages(stages: &[JudgedCycles<'_>], why: Option<&str>) -> Option<String> {
+    let worst = stages.iter().max_by_key(|own| own.response.max)?;
+    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
+    let max = Nanos(worst.response.max.unwrap_or(0));
+    let place = if stages.len() == 1 { String::new() } else { format!(", of {}", name(worst)) };
+    Some(format!("{}; the longest took {max}{place}{why}.", words_of_stages(stages)?))
+}
+
+fn words_of_stages(stages: &[JudgedCycles<'_>]) -> Option<String> {
+    let (cycles, over) = (sum(stages, |own| own.cycles), sum(stages, |own| own.missed));
+    let whose = match stages {
+        [] => return None,
+        [one] => format!("of {}", name(one)),
+        several => format!("of {} threads", count(several.len() as u64)),
+    };
+    let most = stages.iter().max_by_key(|own| own.missed).filter(|_| stages.len() > 1 && over > 0);
+    let most = most.map_or_else(String::new, |own| {
+        format!(", {} of them of {}", count(own.missed), name(own))
+    });
+    let part = match over {
+        0 => String::new(),
+        _ => format!(" ({})", share(over as f64 / cycles.max(1) as f64)),
+    };
+    let (over, deadline) = (count(over), deadline(stages));
+    Some(format!(
+        "{over} of {} {whose} took longer than {deadline}{part}{most}, from the wake-up by \
+         another task to the next wait: earlier stages are not in them",
+        many(cycles, "cycle")
+    ))
+}
+
+fn of_timers(judged: &[JudgedCycles<'_>], why: Option<&str>) -> Option<String> {
+    let mut text = words(judged)?;
     let worst = judged.iter().max_by_key(|own| own.response.max)?;
     let is_one = judged.len() == 1;
     let place = if is_one { String::new() } else { format!(", of {}", name(worst)) };
@@ -23,7 +73,7 @@ pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String>
         let its = if is_one { "Its" } else { "Their" };
         text.push_str(&format!(" {its} wake-ups were at most {} late.", Nanos(late)));
     }
-    match sum(&judged, |own| own.row.unmatched) {
+    match sum(judged, |own| own.row.unmatched) {
         0 => {}
         1 => text.push_str(" At most 1 more cycle was not seen."),
         more => text.push_str(&format!(" At most {} more cycles were not seen.", count(more))),
@@ -34,7 +84,11 @@ pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String>
 /// How many cycles missed the deadline, without the end of the sentence; `None` if no deadline was
 /// judged.
 pub(super) fn cycles(document: &Document) -> Option<String> {
-    words(&document.judged_cycles())
+    let (stages, judged) = stages_and_others(document);
+    match judged.iter().all(|own| own.missed == 0) {
+        true => words_of_stages(&stages).or_else(|| words(&judged)),
+        false => words(&judged),
+    }
 }
 
 fn words(judged: &[JudgedCycles<'_>]) -> Option<String> {
@@ -80,7 +134,7 @@ fn deadline(judged: &[JudgedCycles<'_>]) -> String {
 mod tests {
     use crate::{
         report::{fixture, headline::headline},
-        run::{AttachedCommand, SeriesSummary},
+        run::{AttachedCommand, CycleBegin, SeriesSummary},
     };
 
     fn names(series: Vec<&SeriesSummary>) -> Vec<&str> {
@@ -173,5 +227,29 @@ mod tests {
             ),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_stage_is_over_the_deadline_or_not_and_never_meets_it() {
+        let mut document = fixture::judged();
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            (row.cycle_begin, row.missed, row.period_ns) = (CycleBegin::WakeUp, None, None);
+            row.lateness = None;
+        }
+        let said = headline(&document);
+        assert!(
+            said.starts_with(
+                "228 of 2,976 cycles of ctl took longer than the deadline of 1ms (7.7%), from the \
+                 wake-up by another task to the next wait: earlier stages are not in them; the \
+                 longest took 271 ms."
+            ),
+            "{said}"
+        );
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            row.over.iter_mut().for_each(|over| over.cycles = 0);
+        }
+        let said = headline(&document);
+        assert!(said.starts_with("0 of 2,976 cycles of ctl took longer"), "{said}");
+        assert!(!said.contains(" met "), "{said}");
     }
 }

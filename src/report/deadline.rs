@@ -14,8 +14,8 @@ use crate::{
         percentile::BlockCount,
     },
     run::{
-        AttachedRow, Document, Run, SeriesSummary, counts::SeriesCounts, names,
-        per_period::per_period,
+        AttachedLatency, AttachedRow, CycleBegin, Document, Run, SeriesSummary,
+        counts::SeriesCounts, names, per_period::per_period,
     },
 };
 
@@ -45,6 +45,11 @@ pub struct SeriesDeadline {
     /// number of cycles is in neither count. 0 for others.
     #[serde(default)]
     pub unseen: u64,
+    /// The cycles of an attached thread begin when others wake it: what was done before for the
+    /// same work is not in them, so that they do not tell whether the work met the deadline. False for
+    /// others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_wakeup: bool,
     /// A thread has no period, so that what it skipped without a cycle is in no count. False
     /// for what is not attached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -129,7 +134,8 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
             None => counted(own, &counts, number, limits[number]),
         };
         let missed = cycles_over(&run.document, own, deadline_ns).unwrap_or(missed);
-        let unserved = without_a_cycle(&run.document, own);
+        let from_wakeup = row_of_response(&run.document, own).is_some_and(is_stage);
+        let unserved = if from_wakeup { 0 } else { without_a_cycle(&run.document, own) };
         let (periods, missed) = (periods + unserved, missed + unserved);
         let blocks = blocks.get(number).map_or(&[][..], Vec::as_slice);
         let share = share_missed(missed, periods, blocks);
@@ -139,7 +145,8 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
             periods,
             missed,
             unseen: row_of_response(&run.document, own).map_or(0, |row| row.unmatched),
-            cycles_alone: is_without_period(&run.document, own),
+            from_wakeup,
+            cycles_alone: !from_wakeup && is_without_period(&run.document, own),
             share_met: 1.0 - missed as f64 / periods.max(1) as f64,
             share_met_low: share.map(|(_, high)| 1.0 - high),
             share_met_high: share.map(|(low, _)| 1.0 - low),
@@ -151,8 +158,9 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
     Ok(judged.iter().map(one).collect())
 }
 
-/// The least number of wake-ups by which an attached thread without a response is judged.
-const FEWEST: u64 = 10;
+const fn is_stage(row: &AttachedRow) -> bool {
+    matches!(row.cycle_begin, CycleBegin::WakeUp)
+}
 
 /// The numbers of the series that have a deadline, and which.
 fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
@@ -164,8 +172,11 @@ fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
     };
     if let Some(deadline_ns) = deadline_ns {
         let whole = document.series.iter().enumerate().filter(|(_, own)| !own.is_part());
-        // A thread that hardly wakes up, and works by no timer, has none.
-        let is_one = |own: &SeriesSummary| document.attached.is_none() || own.count >= FEWEST;
+        // A wake-up by others does not tell since when its work is due.
+        let is_one = |own: &SeriesSummary| {
+            let latency = document.attached_row(own).and_then(|row| row.latency);
+            document.attached.is_none() || latency == Some(AttachedLatency::Lateness)
+        };
         let place = |(number, own): (usize, &SeriesSummary)| {
             response_of(&own.name).or(is_one(own).then_some(number))
         };

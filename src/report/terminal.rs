@@ -189,10 +189,9 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
 fn push_responses(out: &mut String, document: &Document, width: Option<usize>) {
     let Some(table) = attached::responses(document) else { return };
     push_table(out, &table, &attached::LEAST_RESPONSES, width);
-    out.push_str(&format!(
-        "{DIM}from the hard expiry to the last sleep before the next one; late to waits: means of \
-         the cycles over the deadline{DIM:#}\n"
-    ));
+    for note in attached::notes_on_responses(document) {
+        out.push_str(&format!("{DIM}{note}{DIM:#}\n"));
+    }
 }
 
 /// One caveat: what, why, and what to do.

@@ -95,6 +95,27 @@ pub enum AttachedLatency {
     Dispatch,
 }
 
+/// What begins a cycle of an attached thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CycleBegin {
+    /// The hard expiry of its own timer. It ends with the last sleep before the next one.
+    #[default]
+    Timer,
+    /// A wake-up by others. It ends with the next wait; what was done before the wake-up is not in
+    /// it.
+    WakeUp,
+}
+
+impl CycleBegin {
+    /// Whether it is the thread's own timer.
+    #[must_use]
+    pub const fn is_timer(&self) -> bool {
+        matches!(self, Self::Timer)
+    }
+}
+
 impl AttachedRow {
     /// The times of its latency, where the record has them.
     #[must_use]
@@ -217,10 +238,12 @@ pub struct AttachedRow {
     pub ready: AttachedTimes,
     /// Asleep, up to each wake-up.
     pub blocked: AttachedTimes,
-    /// From the hard expiry of its timer to the last time that it went to sleep before the next
-    /// one; absent if that was not measured, and if the latency is not a lateness.
+    /// How long its cycles took; absent if that was not measured, or if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<AttachedTimes>,
+    /// What begins its cycles.
+    #[serde(default, skip_serializing_if = "CycleBegin::is_timer")]
+    pub cycle_begin: CycleBegin,
     /// The cycles that took longer than the deadline; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<AttachedOver>,
@@ -251,6 +274,21 @@ pub struct AttachedOver {
     /// What it slept for; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<AttachedWaits>,
+    /// Page faults in it; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<AttachedFaults>,
+}
+
+/// Page faults in cycles that took longer than the deadline, as the kernel counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedFaults {
+    /// Cycles with a page fault.
+    pub cycles: u64,
+    /// Page faults for which nothing was read.
+    pub minor: u64,
+    /// Page faults for which the page was read from a device.
+    pub major: u64,
 }
 
 /// What threads slept for within their cycles, summed, in ns: together `wait_ns`.

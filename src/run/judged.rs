@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    AttachedRow, Document, SeriesSummary,
+    AttachedRow, CycleBegin, Document, SeriesSummary,
     probes::ProbeRecord,
     series_name::{LATENESS, whole_of_response},
 };
@@ -69,7 +69,10 @@ impl Document {
         response: &'a SeriesSummary,
     ) -> Option<JudgedCycles<'a>> {
         let over = row.over.as_ref()?;
-        let unserved = self.periods_without_cycle(row, response.count);
+        let unserved = match row.cycle_begin {
+            CycleBegin::Timer => self.periods_without_cycle(row, response.count),
+            CycleBegin::WakeUp => 0,
+        };
         Some(JudgedCycles {
             row,
             response,

@@ -75,8 +75,8 @@ pub use ab_record::{
     AbStatus, SideName,
 };
 pub use attach::{
-    AttachRecord, AttachedBudget, AttachedCommand, AttachedLatency, AttachedOver, AttachedRow,
-    AttachedTimes, AttachedWaits,
+    AttachRecord, AttachedBudget, AttachedCommand, AttachedFaults, AttachedLatency, AttachedOver,
+    AttachedRow, AttachedTimes, AttachedWaits, CycleBegin,
 };
 pub use author::{Author, Distrust};
 pub use blame_files::BlameFiles;

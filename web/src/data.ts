@@ -159,6 +159,16 @@ export type AttachedCommand = {
   exit_code: number | null;
 };
 
+/** Page faults in cycles that took longer than the deadline, as the kernel counts them. */
+export type AttachedFaults = {
+  /** Cycles with a page fault. */
+  cycles: number;
+  /** Page faults for which the page was read from a device. */
+  major: number;
+  /** Page faults for which nothing was read. */
+  minor: number;
+};
+
 /** What the latency of an attached thread is. */
 export type AttachedLatency = "lateness" | "dispatch";
 
@@ -168,6 +178,8 @@ export type AttachedOver = {
   cycles: number;
   /** The deadline, ns: as asked for, or that of `SCHED_DEADLINE`. */
   deadline_ns: number;
+  /** Page faults in it; absent in records of earlier versions. */
+  faults?: AttachedFaults | null;
   /** From the hard expiry to the CPU. */
   late_ns: number;
   /** Ready but not running: preempted, or woken again and not switched in yet. */
@@ -200,6 +212,8 @@ export type AttachedRow = {
   by_task: number;
   /** Of them by timers. */
   by_timer: number;
+  /** What begins its cycles. */
+  cycle_begin?: CycleBegin;
   /** From each wake-up to the CPU; absent in records of earlier versions. */
   dispatch?: AttachedTimes | null;
   /** Of the others: they had the CPU before the hard expiry, within the slack. */
@@ -224,7 +238,7 @@ export type AttachedRow = {
   preempted: number;
   /** Ready but not running, of each wake-up in which it lost its CPU. */
   ready: AttachedTimes;
-  /** From the hard expiry of its timer to the last time that it went to sleep before the next one; absent if that was not measured, and if the latency is not a lateness. */
+  /** How long its cycles took; absent if that was not measured, or if it has none. */
   response?: AttachedTimes | null;
   /** On a CPU, of each wake-up. */
   run: AttachedTimes;
@@ -541,6 +555,9 @@ export type CpuUse = {
   /** Taken away by the hypervisor; part of `busy`. */
   steal: number;
 };
+
+/** What begins a cycle of an attached thread. */
+export type CycleBegin = "timer" | "wake_up";
 
 /** What a caveat does to the run. The order is that of severity. */
 export type Effect = "informs" | "weakens" | "invalidates";
@@ -1903,6 +1920,8 @@ export type SeriesDeadline = {
   cycles_alone?: boolean;
   /** The deadline, ns. */
   deadline_ns: number;
+  /** The cycles of an attached thread begin when others wake it: what was done before for the same work is not in them, so that they do not tell whether the work met the deadline. False for others. */
+  from_wakeup?: boolean;
   /** Misses in a row; null where single samples were not kept. */
   longest_burst: number | null;
   /** Those that missed it. Of counts: those in the bucket that holds the deadline are counted as missed, a thousandth of its value wide; of cycles of an attached thread as they were counted. */
@@ -2328,9 +2347,10 @@ export const STRUCTURE: JsonMap = {
     AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
     AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
     AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},
+    AttachedFaults: {"properties":{"cycles":{"type":"integer"},"major":{"type":"integer"},"minor":{"type":"integer"}},"required":["cycles","minor","major"],"type":"object"},
     AttachedLatency: {"enum":["lateness","dispatch"]},
-    AttachedOver: {"properties":{"cycles":{"type":"integer"},"deadline_ns":{"type":"integer"},"late_ns":{"type":"integer"},"ready_ns":{"type":"integer"},"run_ns":{"type":"integer"},"unseen_ns":{"type":"integer"},"wait_ns":{"type":"integer"},"waits":{"anyOf":[{"$ref":"#/$defs/AttachedWaits"},{"type":"null"}]}},"required":["deadline_ns","cycles","late_ns","run_ns","ready_ns","wait_ns","unseen_ns"],"type":"object"},
-    AttachedRow: {"properties":{"asides":{"type":"integer"},"blocked":{"$ref":"#/$defs/AttachedTimes"},"budget":{"anyOf":[{"$ref":"#/$defs/AttachedBudget"},{"type":"null"}]},"by_interrupt":{"type":"integer"},"by_ipi":{"type":"integer"},"by_own_timer":{"type":"integer"},"by_task":{"type":"integer"},"by_timer":{"type":"integer"},"dispatch":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"in_slack":{"type":"integer"},"latency":{"anyOf":[{"$ref":"#/$defs/AttachedLatency"},{"type":"null"}]},"lateness":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"missed":{"type":["integer","null"]},"over":{"anyOf":[{"$ref":"#/$defs/AttachedOver"},{"type":"null"}]},"period_changed":{"type":"boolean"},"period_ns":{"type":["integer","null"]},"pid":{"type":["integer","null"]},"policy":{"type":["string","null"]},"preempted":{"type":"integer"},"ready":{"$ref":"#/$defs/AttachedTimes"},"response":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"run":{"$ref":"#/$defs/AttachedTimes"},"series":{"type":"string"},"slack_ns":{"type":["integer","null"]},"threads":{"type":["integer","null"]},"tid":{"type":["integer","null"]},"unmatched":{"type":"integer"},"unsure_periods":{"type":["integer","null"]},"wakeups":{"type":"integer"}},"required":["series","tid","pid","threads","latency","wakeups","by_timer","by_interrupt","by_ipi","by_task","by_own_timer","asides","in_slack","slack_ns","period_ns","preempted","unmatched","run","ready","blocked"],"type":"object"},
+    AttachedOver: {"properties":{"cycles":{"type":"integer"},"deadline_ns":{"type":"integer"},"faults":{"anyOf":[{"$ref":"#/$defs/AttachedFaults"},{"type":"null"}]},"late_ns":{"type":"integer"},"ready_ns":{"type":"integer"},"run_ns":{"type":"integer"},"unseen_ns":{"type":"integer"},"wait_ns":{"type":"integer"},"waits":{"anyOf":[{"$ref":"#/$defs/AttachedWaits"},{"type":"null"}]}},"required":["deadline_ns","cycles","late_ns","run_ns","ready_ns","wait_ns","unseen_ns"],"type":"object"},
+    AttachedRow: {"properties":{"asides":{"type":"integer"},"blocked":{"$ref":"#/$defs/AttachedTimes"},"budget":{"anyOf":[{"$ref":"#/$defs/AttachedBudget"},{"type":"null"}]},"by_interrupt":{"type":"integer"},"by_ipi":{"type":"integer"},"by_own_timer":{"type":"integer"},"by_task":{"type":"integer"},"by_timer":{"type":"integer"},"cycle_begin":{"$ref":"#/$defs/CycleBegin"},"dispatch":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"in_slack":{"type":"integer"},"latency":{"anyOf":[{"$ref":"#/$defs/AttachedLatency"},{"type":"null"}]},"lateness":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"missed":{"type":["integer","null"]},"over":{"anyOf":[{"$ref":"#/$defs/AttachedOver"},{"type":"null"}]},"period_changed":{"type":"boolean"},"period_ns":{"type":["integer","null"]},"pid":{"type":["integer","null"]},"policy":{"type":["string","null"]},"preempted":{"type":"integer"},"ready":{"$ref":"#/$defs/AttachedTimes"},"response":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"run":{"$ref":"#/$defs/AttachedTimes"},"series":{"type":"string"},"slack_ns":{"type":["integer","null"]},"threads":{"type":["integer","null"]},"tid":{"type":["integer","null"]},"unmatched":{"type":"integer"},"unsure_periods":{"type":["integer","null"]},"wakeups":{"type":"integer"}},"required":["series","tid","pid","threads","latency","wakeups","by_timer","by_interrupt","by_ipi","by_task","by_own_timer","asides","in_slack","slack_ns","period_ns","preempted","unmatched","run","ready","blocked"],"type":"object"},
     AttachedTimes: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"p50":{"type":["integer","null"]},"p99":{"type":["integer","null"]}},"required":["count","mean","p50","p99","max"],"type":"object"},
     AttachedWaits: {"properties":{"futex_ns":{"type":["integer","null"]},"io_ns":{"type":"integer"},"other_ns":{"type":"integer"},"pi_mutex_ns":{"type":["integer","null"]}},"required":["futex_ns","pi_mutex_ns","io_ns","other_ns"],"type":"object"},
     AudioParameters: {"properties":{"cpu":{"type":"integer"},"frames":{"type":"integer"},"interval_ns":{"type":"integer"},"rate_hz":{"type":"integer"},"server":{"type":["string","null"]}},"required":["server","frames","rate_hz","interval_ns","cpu"],"type":"object"},
@@ -2355,6 +2375,7 @@ export const STRUCTURE: JsonMap = {
     CpuPlace: {"properties":{"core":{"type":"integer"},"cpu":{"type":"integer"},"package":{"type":"integer"}},"required":["cpu","package","core"],"type":"object"},
     CpuRecord: {"properties":{"cpu":{"type":"integer"},"frequency_changes":{"type":["integer","null"]},"frequency_khz":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":["array","null"]},"governor":{"type":["string","null"]},"nmis":{"type":["integer","null"]},"throttles":{"type":["integer","null"]}},"required":["cpu","governor","frequency_khz","frequency_changes","throttles","nmis"],"type":"object"},
     CpuUse: {"properties":{"busy":{"type":"number"},"cpu":{"type":"integer"},"steal":{"type":"number"}},"required":["cpu","busy","steal"],"type":"object"},
+    CycleBegin: {"enum":["timer","wake_up"]},
     Effect: {"enum":["informs","weakens","invalidates"]},
     EndRecord: {"properties":{"address":{"type":["string","null"]},"cpu":{"type":["integer","null"]},"name":{"type":"string"},"place":{"type":"string"},"policy":{"type":["string","null"]},"receive_buffer_bytes":{"type":["integer","null"]},"send_buffer_bytes":{"type":["integer","null"]},"version":{"type":["string","null"]},"wait":{"type":["string","null"]}},"required":["name","place","address","cpu","policy","wait","receive_buffer_bytes","send_buffer_bytes","version"],"type":"object"},
     FactDifference: {"properties":{"a":{"items":{"type":"string"},"type":"array"},"b":{"items":{"type":"string"},"type":"array"},"fact":{"type":"string"}},"required":["fact","a","b"],"type":"object"},
@@ -2442,7 +2463,7 @@ export const STRUCTURE: JsonMap = {
     SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","wait","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
-    SeriesDeadline: {"properties":{"cycles_alone":{"type":"boolean"},"deadline_ns":{"type":"integer"},"longest_burst":{"type":["integer","null"]},"missed":{"type":"integer"},"periods":{"type":"integer"},"series":{"type":"string"},"share_met":{"type":"number"},"share_met_high":{"type":["number","null"]},"share_met_low":{"type":["number","null"]},"unseen":{"type":"integer"},"windows":{"items":{"$ref":"#/$defs/MissesInWindow"},"type":"array"},"worst_interval":{"anyOf":[{"$ref":"#/$defs/WorstInterval"},{"type":"null"}]}},"required":["series","deadline_ns","periods","missed","unseen","share_met","share_met_low","share_met_high","longest_burst","windows","worst_interval"],"type":"object"},
+    SeriesDeadline: {"properties":{"cycles_alone":{"type":"boolean"},"deadline_ns":{"type":"integer"},"from_wakeup":{"type":"boolean"},"longest_burst":{"type":["integer","null"]},"missed":{"type":"integer"},"periods":{"type":"integer"},"series":{"type":"string"},"share_met":{"type":"number"},"share_met_high":{"type":["number","null"]},"share_met_low":{"type":["number","null"]},"unseen":{"type":"integer"},"windows":{"items":{"$ref":"#/$defs/MissesInWindow"},"type":"array"},"worst_interval":{"anyOf":[{"$ref":"#/$defs/WorstInterval"},{"type":"null"}]}},"required":["series","deadline_ns","periods","missed","unseen","share_met","share_met_low","share_met_high","longest_burst","windows","worst_interval"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
     SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"thread_of":{"type":["string","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
     SeriesTail: {"properties":{"max_ns":{"type":"integer"},"model":{"anyOf":[{"$ref":"#/$defs/TailModel"},{"type":"null"}]},"name":{"type":"string"},"pieces":{"type":"string"},"rarer_than_s":{"type":"number"},"refusal":{"type":["string","null"]}},"required":["name","max_ns","rarer_than_s","pieces","model","refusal"],"type":"object"},

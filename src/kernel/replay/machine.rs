@@ -18,11 +18,14 @@ pub(crate) use super::steps::{
 };
 
 /// What a call takes that does not sleep.
-const SHORT_CALL_NS: u64 = 1_000;
+pub(crate) const SHORT_CALL_NS: u64 = 1_000;
 /// From a wake-up on another CPU to the switch there.
-const REMOTE_NS: u64 = 2_000;
+pub(crate) const REMOTE_NS: u64 = 2_000;
 
 const FUTEX: u32 = 202;
+const FUTEX_WAIT: u64 = 128;
+const FUTEX_LOCK_PI: u64 = 128 | 6;
+const LOCK_WITH_WAITERS: u64 = 2;
 const NANOSLEEP: u32 = 230;
 const READ: u32 = 0;
 
@@ -66,6 +69,11 @@ struct Queue {
     owner: Option<usize>,
     waiting: VecDeque<usize>,
     messages: u32,
+}
+
+/// Where the lock of that number is in the memory of its program.
+pub(crate) fn lock_address(lock: u32) -> u64 {
+    0x10_0000 + u64::from(lock) * 0x100
 }
 
 /// The events of a machine.
@@ -258,8 +266,18 @@ impl Machine {
     }
 
     fn call(&mut self, at_ns: u64, cpu: usize, task: usize, number: u32) {
+        self.call_with(at_ns, cpu, task, (number, [0; 3]));
+    }
+
+    fn call_with(
+        &mut self,
+        at_ns: u64,
+        cpu: usize,
+        task: usize,
+        (number, [a, b, c]): (u32, [u64; 3]),
+    ) {
         self.tasks[task].in_call = true;
-        self.tell(at_ns, cpu, &format!("syscall {number}"));
+        self.tell(at_ns, cpu, &format!("syscall {number} {a} {b} {c}"));
     }
 
     fn sleep(&mut self, at_ns: u64, cpu: usize, task: usize, (soft_ns, mode): (u64, &str)) {
@@ -301,6 +319,10 @@ impl Machine {
             }
             Step::For(ns) => self.sleep(at_ns, cpu, task, (at_ns + ns, "rel")),
             Step::Work(ns) => self.go_on(at_ns, task, ns),
+            Step::Fault(count) => {
+                self.tell(at_ns, cpu, &format!("faults {count} 0"));
+                self.go_on(at_ns, task, 0);
+            }
             Step::Lock(lock) | Step::LockPi(lock) => {
                 self.lock(at_ns, cpu, task, (lock, matches!(step, Step::LockPi(_))));
             }
@@ -326,7 +348,9 @@ impl Machine {
             return self.go_on(at_ns, task, 0);
         };
         queue.waiting.push_back(task);
-        self.call(at_ns, cpu, task, FUTEX);
+        let command = if inherits { FUTEX_LOCK_PI } else { FUTEX_WAIT };
+        let arguments = [lock_address(lock), command, LOCK_WITH_WAITERS];
+        self.call_with(at_ns, cpu, task, (FUTEX, arguments));
         let (tid, prio) = (self.tasks[owner].tid, self.tasks[task].prio);
         if inherits {
             self.tell(at_ns + CALL_NS / 2, cpu, &format!("pi_wait {tid}"));

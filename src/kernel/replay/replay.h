@@ -15,6 +15,7 @@
  *   waking TID                 sched_waking, by what runs here
  *   fork TID, exit             sched_process_fork and _exit, of the current task
  *   rename TID NAME            task_rename
+ *   faults N M                 the current task had page faults, without and with a read
  *   prio TID PRIO              another priority, which no tracepoint tells
  *   migrate TID CPU            sched_migrate_task
  *   start EXPIRY SOFT MODE     hrtimer_start of the timer of the current task's sleep: hard and soft
@@ -27,7 +28,8 @@
  *   irq LINE, irq_end LINE     irq_handler_entry and _exit
  *   softirq N, softirq_end N   softirq_entry and _exit
  *   call, call_end             csd_function_entry and _exit
- *   syscall N, sysret          the current task is in that system call, until sysret
+ *   syscall N [A B C], sysret  the current task is in that system call, with these arguments (0
+ *                              where they are left out), until sysret
  *   pi_wait TID                sched_pi_setprio: the current task waits for a lock that TID has
  */
 #ifndef TARDY_REPLAY_H
@@ -267,6 +269,12 @@ static void of_current(char *word, char **args, int is_seen)
         is_seen ? see_exit(&current->task) : (void)0;
     } else if (!strcmp(word, "syscall")) {
         current->regs.orig_ax = number(args[0]);
+        current->regs.di = args[1] ? number(args[1]) : 0;
+        current->regs.si = args[1] && args[2] ? number(args[2]) : 0;
+        current->regs.dx = args[1] && args[2] && args[3] ? number(args[3]) : 0;
+    } else if (!strcmp(word, "faults")) {
+        current->task.min_flt += number(args[0]);
+        current->task.maj_flt += number(args[1]);
     } else if (!strcmp(word, "sysret")) {
         current->regs.orig_ax = -1;
         current->task.pi_blocked_on = NULL;

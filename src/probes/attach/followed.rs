@@ -25,7 +25,7 @@ use crate::{
         AttachedCounts, AttachedCycles, AttachedLate, AttachedThread, AttachedTime, FoundPeriod,
     },
     probes::{AttachedUsual, TracedSamples, TracedThread},
-    run::{AttachedLatency, RESPONSE, series_name::name_of_task},
+    run::{AttachedLatency, CycleBegin, RESPONSE, series_name::name_of_task},
     sys::sched::{Budget, budget_of, raw_of_thread},
 };
 
@@ -268,7 +268,7 @@ impl Followed {
 
     /// The same of one that has come back, where it had that.
     pub(super) fn resume_cycle_trace(&mut self, prio: i16) -> Option<TracedThread> {
-        if self.sums.shows_response { self.begin_cycle_trace(prio) } else { None }
+        if self.sums.cycles.is_some() { self.begin_cycle_trace(prio) } else { None }
     }
 
     fn traced_as(&self, name: String, trace: &Trace, samples: TracedSamples) -> TracedThread {
@@ -352,13 +352,17 @@ impl Followed {
         now.map(|period_ns| self.kept(period_ns).plus(&before)).or(self.before)
     }
 
-    /// Whether it works from one expiry of its timer to the next: it is woken by that mostly, or it
-    /// has a period, and waits for others only a few times in each.
-    pub(super) fn has_cycles(&self) -> bool {
+    /// What begins its cycles. It works from one expiry of its timer to the next where it is woken
+    /// by that mostly, or it has a period, and waits for others only a few times in each; else
+    /// whenever others wake it. `None` while it has no cycle.
+    pub(super) fn cycle_begin(&self) -> Option<CycleBegin> {
         let (wakeups, by_own) = self.wakeups;
         let is_periodic = self.period_ns().is_some() && by_own * WAITS_PER_CYCLE >= wakeups;
-        let has_some = self.sums.has_response && self.sums.count(AttachedTime::Response) > 0;
-        has_some && (by_own * 2 >= wakeups || is_periodic)
+        let has = |time| self.sums.has_response && self.sums.count(time) > 0;
+        match by_own * 2 >= wakeups || is_periodic {
+            true => has(AttachedTime::Response).then_some(CycleBegin::Timer),
+            false => has(AttachedTime::Stage).then_some(CycleBegin::WakeUp),
+        }
     }
 
     /// How this period was kept in the measured time: expiries that passed since it slept last have

@@ -7,7 +7,8 @@ use crate::{
     kernel::{AttachedCounts, AttachedTime},
     probes::found_series::{FoundSeries, FoundSeriesList, TimeCounts},
     run::{
-        AttachedLatency, AttachedOver, AttachedRow, AttachedTimes, AttachedWaits, RESPONSE, hlog,
+        AttachedFaults, AttachedLatency, AttachedOver, AttachedRow, AttachedTimes, AttachedWaits,
+        CycleBegin, RESPONSE, hlog,
     },
 };
 
@@ -27,15 +28,23 @@ pub(super) fn latency_of(
     if is_lateness { AttachedLatency::Lateness } else { AttachedLatency::Dispatch }
 }
 
+/// Where cycles that begin so are counted.
+const fn time_of(begin: CycleBegin) -> AttachedTime {
+    match begin {
+        CycleBegin::Timer => AttachedTime::Response,
+        CycleBegin::WakeUp => AttachedTime::Stage,
+    }
+}
+
 /// Times and counts of one thread, or of all of one name.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) times: [Arc<TimeCounts>; AttachedTime::ALL.len()],
     pub(super) counts: AttachedCounts,
     pub(super) latency: Option<AttachedLatency>,
-    /// Cycles are measured, and have a series.
+    /// Cycles are measured, and which of them have a series.
     pub(super) has_response: bool,
-    pub(super) shows_response: bool,
+    pub(super) cycles: Option<CycleBegin>,
     /// The deadline of all cycles; `None` without a deadline, or if cycles have several.
     pub(super) deadline_ns: Option<u64>,
     /// Its threads have different deadlines.
@@ -85,14 +94,25 @@ impl Sums {
         }
     }
 
-    /// Makes a series of its cycles, once; whether this was the first time.
-    pub(super) fn publish_response(&mut self, name: &str, into: &FoundSeriesList) -> bool {
-        let is_first = !std::mem::replace(&mut self.shows_response, true);
+    /// Makes a series of its cycles that begin so, once; whether this was the first time.
+    pub(super) fn publish_response(
+        &mut self,
+        name: &str,
+        begin: CycleBegin,
+        into: &FoundSeriesList,
+    ) -> bool {
+        let is_first = self.cycles.is_none();
         if is_first {
-            let counts = Arc::clone(self.of(AttachedTime::Response));
+            self.cycles = Some(begin);
+            let counts = Arc::clone(self.of(time_of(begin)));
             into.push(FoundSeries { name: format!("{name}/{RESPONSE}"), counts });
         }
         is_first
+    }
+
+    /// The largest response, ns, of cycles that have a series.
+    pub(super) fn worst_response_ns(&self) -> Option<i64> {
+        self.cycles.map(|begin| self.of(time_of(begin)).totals().max_ns)
     }
 
     /// Gives its lateness the view per period, where that is what it was made of.
@@ -129,13 +149,16 @@ impl Sums {
     }
 
     fn over(&self) -> Option<AttachedOver> {
-        let deadline_ns = self.deadline_ns.filter(|_| self.shows_response)?;
-        let [late_ns, run_ns, ready_ns, wait_ns, unseen_ns] = self.counts.over_ns;
-        let cycles = self.counts.over;
-        let [futex_ns, pi_mutex_ns, io_ns, other_ns] = self.counts.over_waits_ns;
-        let told = |ns| (self.counts.over_told == cycles).then_some(ns);
+        let (deadline_ns, begin) = (self.deadline_ns?, self.cycles?);
+        let over = &self.counts.over[begin as usize];
+        let [late_ns, run_ns, ready_ns, wait_ns, unseen_ns] = over.parts_ns;
+        let cycles = over.cycles;
+        let [futex_ns, pi_mutex_ns, io_ns, other_ns] = over.waits_ns;
+        let told = |ns| (over.told == cycles).then_some(ns);
         let (futex_ns, pi_mutex_ns) = (told(futex_ns), told(pi_mutex_ns));
         let waits = Some(AttachedWaits { futex_ns, pi_mutex_ns, io_ns, other_ns });
+        let [minor, major] = over.faults;
+        let faults = Some(AttachedFaults { cycles: over.faulted, minor, major });
         Some(AttachedOver {
             deadline_ns,
             cycles,
@@ -145,6 +168,7 @@ impl Sums {
             wait_ns,
             unseen_ns,
             waits,
+            faults,
         })
     }
 
@@ -180,7 +204,8 @@ impl Sums {
             run: self.times(AttachedTime::Run),
             ready: self.times(AttachedTime::Ready),
             blocked: self.times(AttachedTime::Blocked),
-            response: self.shows_response.then(|| self.times(AttachedTime::Response)),
+            response: self.cycles.map(|begin| self.times(time_of(begin))),
+            cycle_begin: self.cycles.unwrap_or_default(),
             over: self.over(),
             budget: None,
         }

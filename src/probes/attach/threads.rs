@@ -141,16 +141,18 @@ impl Threads {
 
     /// Makes series of the cycles of a thread that has some, and of its name.
     fn publish_response(&mut self, followed: &mut Followed, prio: i16) {
-        if followed.sums.latency.is_some() && followed.has_cycles() {
+        if followed.sums.latency.is_some()
+            && let Some(begin) = followed.cycle_begin()
+        {
             let name = followed.series();
-            if followed.sums.publish_response(&name, &self.found)
+            if followed.sums.publish_response(&name, begin, &self.found)
                 && let (Some(traced), Some(cycles)) =
                     (&self.traced, followed.begin_cycle_trace(prio))
             {
                 let _ = traced.send(cycles);
             }
             if let Some(pool) = self.pools.get_mut(&followed.name) {
-                pool.sums.publish_response(&followed.name, &self.found);
+                pool.sums.publish_response(&followed.name, begin, &self.found);
             }
         }
     }
@@ -299,11 +301,11 @@ impl Threads {
         let worst = |pool: &Pool| {
             let of = |time| pool.sums.of(time).totals().max_ns;
             match pool.sums.latency {
-                _ if pool.sums.shows_response => of(AttachedTime::Response),
                 Some(AttachedLatency::Lateness) => of(AttachedTime::Lateness),
                 _ => of(AttachedTime::Dispatch),
             }
         };
+        let worst = |pool: &Pool| pool.sums.worst_response_ns().unwrap_or_else(|| worst(pool));
         self.pools.values().map(worst).max().unwrap_or(0)
     }
 

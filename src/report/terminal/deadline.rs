@@ -25,12 +25,12 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64, 
         let windows = own.windows.iter();
         let windows =
             windows.map(|window| format!("{} of {}", window.most_missed, count(window.periods)));
-        let share = own.share_met_low.zip(own.share_met_high);
+        let share = own.share_met_low.zip(own.share_met_high).filter(|_| !own.from_wakeup);
         table.row(vec![
             name(own),
             count(own.periods),
             count(own.missed),
-            percent(own.share_met),
+            if own.from_wakeup { "-".into() } else { percent(own.share_met) },
             share.map_or_else(
                 || "-".into(),
                 |(low, high)| format!("{}..{}", percent(low), percent(high)),
@@ -54,7 +54,7 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
     let mut notes = Vec::new();
     let met: Vec<&str> = found
         .iter()
-        .filter(|own| own.missed == 0 && own.unseen == 0)
+        .filter(|own| own.missed == 0 && own.unseen == 0 && !own.from_wakeup)
         .map(|own| own.series.as_str())
         .collect();
     if !met.is_empty() {
@@ -70,7 +70,17 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
             span(observed_s)
         ));
     }
-    if found.iter().any(|own| own.missed > 0 && own.share_met_low.is_none()) {
+    let stages = found.iter().filter(|own| own.from_wakeup);
+    let stages: Vec<_> = stages.map(|own| sample_name::series(&own.series)).collect();
+    if !stages.is_empty() {
+        notes.push(format!(
+            "- {}: from the wake-up to the next wait; earlier stages are not in it, so that whether \
+             the work met the deadline is not known",
+            stages.join(", ")
+        ));
+    }
+    let has_no_interval = |own: &SeriesDeadline| own.missed > 0 && own.share_met_low.is_none();
+    if found.iter().any(|own| has_no_interval(own) && !own.from_wakeup) {
         notes.push("- no interval: fewer than 10 independent misses".into());
     }
     for own in found.iter().filter(|own| own.unseen > 0) {
@@ -139,6 +149,7 @@ mod tests {
             periods: 10_000,
             missed: 3,
             unseen: 0,
+            from_wakeup: false,
             cycles_alone: true,
             share_met: 0.9997,
             share_met_low: None,
@@ -157,6 +168,12 @@ mod tests {
         assert!(text.contains("fewer than 10 independent misses"), "{text}");
         assert!(text.contains("--raw keeps every sample"), "{text}");
         assert!(text.contains("cpu0: cycles alone"), "{text}");
+        let stage = SeriesDeadline { from_wakeup: true, cycles_alone: false, ..own.clone() };
+        let text = of(stage);
+        assert!(
+            !text.contains("99.970") && text.contains("earlier stages are not in it"),
+            "{text}"
+        );
         let text = of(SeriesDeadline { series: "cpu0/response".into(), ..own });
         assert!(text.contains("is not in counts\n"), "--raw keeps none of work: {text}");
     }

@@ -7,10 +7,11 @@ use crate::{
     kernel::replay::{
         FIRST_TID,
         machine::{
-            CALL_NS, LATE_NS, Machine, RETURN_NS, SLACK_NS, Step, Step::*, TaskPlan, WAKING_NS,
+            CALL_NS, LATE_NS, Machine, REMOTE_NS, RETURN_NS, SHORT_CALL_NS, SLACK_NS, Step,
+            Step::*, TaskPlan, WAKING_NS,
         },
     },
-    run::AttachedLatency,
+    run::{AttachedFaults, AttachedLatency, CycleBegin},
 };
 
 const MS: u64 = 1_000_000;
@@ -153,6 +154,62 @@ fn what_an_attached_shell_starts_is_attached_and_has_the_name_of_its_program() {
     assert_eq!((shell.threads, shell.wakeups, shell.by_task), (Some(1), 40, 40));
     assert_eq!((end.record.threads, end.record.no_room), (41, 0));
     assert_eq!(end.series("sleep").count, 40);
+}
+
+/// The threads of all names of the process, with this deadline.
+fn of_process(plans: Vec<TaskPlan>, deadline_ns: u64, measured: [u64; 2]) -> ReplayedEnd {
+    let target = AttachTarget::Process(FIRST_TID);
+    let asked = ReplayRequest { target, ..ReplayRequest::name("", Some(deadline_ns), measured) };
+    run(&asked, &Machine::run(plans, measured[1]))
+}
+
+#[test]
+fn a_stage_is_judged_from_its_wake_up_to_its_next_wait() {
+    let sensor = TaskPlan::fair("sensor", &[UntilNext(20 * MS, 0), Work(MS), Send(1)]);
+    let item = |work_ns| [Receive(1), Fault(3), Work(work_ns), Send(2)];
+    let steps: Vec<Step> = [6, 1, 1, 1, 1].iter().flat_map(|ms| item(ms * MS)).collect();
+    let plan = TaskPlan::fair("plan", &steps).on(1);
+    let act = TaskPlan::fair("act", &[Receive(2), Work(2 * MS)]).on(2);
+    let end = of_process(vec![sensor, plan, act], 5 * MS, [100 * MS, 2_100 * MS]);
+    let stage = |name: &str, most_ns: u64, over: u64| {
+        let row = end.row(name);
+        assert_eq!(
+            (row.latency, row.cycle_begin),
+            (Some(AttachedLatency::Dispatch), CycleBegin::WakeUp)
+        );
+        let all = end.series(&format!("{name}/response"));
+        assert_eq!((all.count, all.max), (100, ns(most_ns)));
+        let over_it = row.over.unwrap();
+        assert_eq!(over_it.cycles, over);
+        over_it
+    };
+    let took_ns = |work_ns| REMOTE_NS + RETURN_NS + work_ns + CALL_NS;
+    let plan = stage("plan", took_ns(6 * MS) + SHORT_CALL_NS, 20);
+    let run_ns = RETURN_NS + 6 * MS + SHORT_CALL_NS + CALL_NS;
+    assert_eq!((plan.late_ns, plan.run_ns, plan.wait_ns), (20 * REMOTE_NS, 20 * run_ns, 0));
+    assert_eq!(plan.faults, Some(AttachedFaults { cycles: 20, minor: 60, major: 0 }));
+    // What came before is not in it.
+    stage("act", took_ns(2 * MS), 0);
+    let sensor = end.row("sensor");
+    assert_eq!((sensor.cycle_begin, sensor.response.unwrap().count), (CycleBegin::Timer, 100));
+}
+
+#[test]
+fn what_a_stage_waits_for_in_the_midst_of_its_work_is_in_its_cycle() {
+    let sensor = TaskPlan::fair("sensor", &[UntilNext(20 * MS, MS), Send(1)]);
+    // It has the lock for 6 ms at each fifth item.
+    let owner = [UntilNext(100 * MS, 0), Lock(1), Work(6 * MS), Unlock(1)];
+    let owner = TaskPlan::fair("owner", &owner).on(2);
+    let steps = [Receive(1), Work(MS), Lock(1), Work(MS), Unlock(1), For(MS), Read(MS)];
+    let plan = TaskPlan::fifo("plan", &steps).on(1);
+    let end = of_process(vec![sensor, owner, plan], 5 * MS, [100 * MS, 2_100 * MS]);
+    let row = end.row("plan");
+    assert_eq!((row.cycle_begin, row.response.unwrap().count), (CycleBegin::WakeUp, 100));
+    let over = row.over.unwrap();
+    let waits = over.waits.unwrap();
+    assert_eq!((over.cycles, over.unseen_ns), (20, 0));
+    assert!(waits.futex_ns.unwrap() >= 20 * 3 * MS, "{over:?}");
+    assert!(waits.io_ns >= 20 * MS && waits.other_ns >= 20 * MS, "{over:?}");
 }
 
 #[test]
