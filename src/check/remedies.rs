@@ -3,7 +3,7 @@
 //! machine has it; everything else has no remedy that is known.
 
 use crate::{
-    run::peaks::Cause,
+    run::peaks::{Cause, HELD_BY, INVERSION},
     setup::settings::{Setting, SettingChoice},
     sys::{
         cpus::Cpus,
@@ -22,6 +22,8 @@ pub(crate) struct NamedCulprit {
     pub name: String,
     /// The tasks whose work it was, `name/pid`, most time first.
     pub tasks: Vec<String>,
+    /// The processes of the threads that were measured, where they are another program's.
+    pub programs: Vec<u32>,
 }
 
 /// What cures a cause.
@@ -68,6 +70,7 @@ pub(crate) fn remedy(
     match cause {
         Cause::Hardirq => of_interrupt(name, root, cpus),
         Cause::Thread => of_thread(culprit, root, cpus),
+        Cause::Lock if name.contains(HELD_BY) => Err(of_lock(culprit, root)),
         Cause::IdleExit => of_setting("idle_states", root, cpus),
         _ => Err("no remedy known".into()),
     }
@@ -115,6 +118,26 @@ fn of_interrupt(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, Str
     }
 }
 
+/// What the program itself can do about one of its locks.
+fn of_lock(culprit: &NamedCulprit, root: &Root) -> String {
+    let inherit = "give it priority inheritance (pthread_mutexattr_setprotocol, \
+                   PTHREAD_PRIO_INHERIT) or a priority ceiling (PTHREAD_PRIO_PROTECT)";
+    if !culprit.name.starts_with(INVERSION) {
+        return format!(
+            "no setting, but a lock of the program: hold it for less time; if its holder is \
+             preempted, {inherit}"
+        );
+    }
+    let other = only_task(culprit).ok().filter(|(_, tid)| {
+        let process = tasks::process(root, *tid);
+        process.is_some_and(|process| !culprit.programs.contains(&process))
+    });
+    let lower = other.map_or_else(String::new, |(name, _)| {
+        format!("; or lower the priority of {name}, which is another program's")
+    });
+    format!("no setting, but a lock of the program: {inherit}{lower}")
+}
+
 /// The one task that is named, off the measured CPUs, or an ordinary one where it cannot leave
 /// them.
 fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
@@ -134,6 +157,12 @@ fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRe
     let (name, tid) = only_task(culprit)?;
     if tasks::name(root, tid).as_deref() != Some(name) {
         return Err(format!("no remedy known: task {tid} ({name}) has ended"));
+    }
+    if tasks::process(root, tid).is_some_and(|process| culprit.programs.contains(&process)) {
+        return Err(format!(
+            "no setting: {name} is a thread of the measured program itself; give the late thread \
+             a higher priority, or a CPU of its own"
+        ));
     }
     if tasks::is_bound_by_kernel(root, tid) {
         return Err(format!("no remedy known: the kernel binds {name} to its CPU"));
@@ -186,6 +215,10 @@ mod tests {
                 "  CPU0\n 36: 5 PCI-MSI 1-edge virtio1-req.0\n 37: 1 IO x\n 38: 1 IO x\n",
             ),
             ("proc/interrupts.x", ""),
+            ("proc/51/comm", "vision\n"),
+            ("proc/51/status", "Name:\tvision\nTgid:\t50\n"),
+            ("proc/61/comm", "hog\n"),
+            ("proc/61/status", "Name:\thog\nTgid:\t60\n"),
         ] {
             let path = directory.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -198,7 +231,7 @@ mod tests {
     fn cure(cause: Cause, name: &str, tasks: &[&str]) -> Result<String, String> {
         let (_directory, root) = machine();
         let tasks = tasks.iter().map(|task| (*task).to_owned()).collect();
-        let culprit = NamedCulprit { cause, name: name.into(), tasks };
+        let culprit = NamedCulprit { cause, name: name.into(), tasks, programs: vec![50] };
         let found = remedy(&culprit, &root, &"1".parse().unwrap())?;
         assert!(!found.may_break.is_empty());
         Ok(found.commands.join("; "))
@@ -210,6 +243,8 @@ mod tests {
         assert_eq!(interrupt, Ok("echo 0,2-3 > /proc/irq/36/smp_affinity_list".into()));
         let statistics = cure(Cause::Thread, "kworker/1:2 vmstat_update", &["kworker/1:2/77"]);
         assert_eq!(statistics, Ok("echo 60 > /proc/sys/vm/stat_interval".into()));
+        let held = "lock 0x7f00 held by worker";
+        let inversion = format!("{INVERSION}{held}, preempted by x (fifo 50)");
         for (cause, name, tasks, why) in [
             (Cause::Hardirq, "x", &[][..], "interrupts 37, 38"),
             (Cause::Hardirq, "timer: f", &[], "does not belong to a device"),
@@ -221,9 +256,15 @@ mod tests {
             (Cause::Thread, "cc", &["cc/7"], "task 7 (cc) has ended"),
             (Cause::Hardirq, "timer: watchdog_timer_fn", &[], "is so already"),
             (Cause::IdleExit, "C6", &[], "no idle states"),
+            (Cause::Thread, "vision", &["vision/51"], "thread of the measured program itself"),
+            (Cause::Lock, &inversion, &["vision/51"], "PTHREAD_PRIO_INHERIT"),
+            (Cause::Lock, &inversion, &["hog/61"], "or lower the priority of hog"),
+            (Cause::Lock, held, &["worker/52"], "hold it for less time"),
         ] {
             let found = cure(cause, name, tasks).unwrap_err();
             assert!(found.contains(why), "{name}: {found}");
         }
+        let own = cure(Cause::Lock, &inversion, &["vision/51"]).unwrap_err();
+        assert!(!own.contains("lower the priority"), "{own}");
     }
 }

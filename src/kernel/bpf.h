@@ -98,6 +98,31 @@ static __always_inline int is_lock_call(struct pt_regs *regs, u64 *last)
     return is_again;
 }
 
+#define FUTEX_LOCK_PI 6
+#define FUTEX_LOCK_PI2 13
+#define FUTEX_TID_MASK 0x3fffffff
+/* In a lock of the C library: from its word to its owner. */
+#define OWNER_BESIDE 8
+
+/*
+ * The thread that has the lock for which the current task waits in the system call futex: in the
+ * word of one with priority inheritance or a robust one, beside that of others of the C library. It
+ * is no such thread where another library has something else there. 0: not known.
+ */
+static __always_inline u32 lock_owner(struct pt_regs *regs)
+{
+    u32 command = regs->si & FUTEX_COMMAND, expected = regs->dx, owner = 0;
+    u64 address = regs->di;
+
+    if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 || expected & FUTEX_WAITERS) {
+        bpf_probe_read_user(&owner, sizeof(owner), (void *)address);
+        return owner & FUTEX_TID_MASK;
+    }
+    if (command == FUTEX_WAIT && expected == LOCK_WITH_WAITERS)
+        bpf_probe_read_user(&owner, sizeof(owner), (void *)(address + OWNER_BESIDE));
+    return owner;
+}
+
 /*
  * Whether a task sleeps in a system call futex. Of an exception or an interrupt the kernel sets
  * `orig_ax` to -1.

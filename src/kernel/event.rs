@@ -50,6 +50,18 @@ pub mod out {
     }
 }
 
+/// Kinds of locks of programs: [`Event::flags`] of a wait for one.
+pub mod futex {
+    use super::header;
+
+    /// Its memory has its owner.
+    pub const OWNED: u8 = header::TARDY_FUTEX_OWNED as u8;
+    /// The same, and its owner inherits the priority of who waits.
+    pub const INHERITS: u8 = header::TARDY_FUTEX_INHERITS as u8;
+    /// One of the C library, or one that has no owner.
+    pub const PLAIN: u8 = header::TARDY_FUTEX_PLAIN as u8;
+}
+
 /// What is known about the task that was made runnable: [`Event::flags`] of a wake-up.
 pub mod woken {
     use super::header;
@@ -237,6 +249,14 @@ pub enum EventKind {
         /// Its name, padded with zeros.
         comm: [u8; 16],
     },
+    /// The task, a measured thread, leaves its CPU to wait for a lock of its program; `flags`: see
+    /// [`futex`].
+    FutexWait {
+        /// Its address.
+        lock: u64,
+        /// The thread that has it, as its memory says; 0 where it does not.
+        owner: u32,
+    },
     /// A stack was walked, beginning at this time; `flags`: see [`why`].
     Stack {
         /// For [`super::EventReader::stack`].
@@ -346,6 +366,7 @@ impl EventKind {
             header::TARDY_LOCK_BEGIN => Self::LockBegin { lock: a, flags: b },
             header::TARDY_LOCK_END => Self::LockEnd { lock: a },
             header::TARDY_LOCK_OWNER => Self::LockOwner { comm: comm(a, b) },
+            header::TARDY_FUTEX_WAIT => Self::FutexWait { lock: a, owner: b as u32 },
             header::TARDY_STACK => Self::Stack { number: a, took_ns: b },
             header::TARDY_FUNCTION => Self::Function { took_ns: a, address: b },
             header::TARDY_TIMER_INTERRUPT => Self::VectorExit { vector: vector::LOCAL_TIMER },

@@ -176,6 +176,28 @@ static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_
     return sleep_reason(prev, prev_state);
 }
 
+/* Of the measured thread that leaves its CPU: for which lock, where it waits for one. */
+static __always_inline void trace_futex(const struct trace_context *tc, struct task_struct *task,
+                                       u32 reason)
+{
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    u32 command = regs->si & FUTEX_COMMAND, expected = regs->dx, kind;
+
+    if (regs->orig_ax != NR_FUTEX)
+        return;
+    if (reason == TARDY_OUT_PI_FUTEX)
+        kind = TARDY_FUTEX_INHERITS;
+    else if (command == FUTEX_WAIT && expected == LOCK_WITH_WAITERS)
+        kind = TARDY_FUTEX_PLAIN;
+    else if (command == FUTEX_WAIT && expected & FUTEX_WAITERS)
+        kind = TARDY_FUTEX_OWNED;
+    else if (command == FUTEX_WAIT_BITSET && expected == LOCK_WITH_WAITERS)
+        kind = TARDY_FUTEX_OTHER;
+    else
+        return;
+    write_event(tc, TARDY_FUTEX_WAIT, kind, task->prio, task->pid, regs->di, lock_owner(regs));
+}
+
 /* An event that has the name of a task, whose number and priority these are. */
 static __always_inline void
 trace_task(const struct trace_context *tc, u32 kind, u32 flags, struct task_struct *task, u32 pid,

@@ -42,6 +42,7 @@
 mod attach;
 mod attach_config;
 mod attach_unavailable;
+mod attached_counts;
 mod attached_thread;
 mod bootstrap;
 mod event;
@@ -77,12 +78,10 @@ use thiserror::Error;
 pub use attach::{AttachPrograms, NoPlace};
 pub use attach_config::{AttachedCycles, AttachedTo};
 pub use attach_unavailable::AttachUnavailable;
-pub use attached_thread::{
-    AttachedCounts, AttachedLate, AttachedThread, AttachedTime, FoundPeriod, OverCounts,
-    bucket_bounds,
-};
+pub use attached_counts::{AttachedCounts, OverCounts};
+pub use attached_thread::{AttachedLate, AttachedThread, AttachedTime, FoundPeriod, bucket_bounds};
 pub use bootstrap::can_trace;
-pub use event::{Event, EventKind, entry, function, out, vector, why, woken};
+pub use event::{Event, EventKind, entry, function, futex, out, vector, why, woken};
 pub use frequencies::SetFrequency;
 pub use memory::ThreadRecords;
 pub use profiler::{ProfileUnavailable, Profiler, ProgramCost, SampledContext, TaskSample};

@@ -374,8 +374,13 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
         return 0;
     if (from)
         from->stopped_from_ns = tc.now_ns;
-    if (config.record)
-        trace_task(&tc, TARDY_SWITCH, switch_out_reason(prev, prev_state), next, pid, prio);
+    if (config.record) {
+        u32 reason = switch_out_reason(prev, prev_state);
+        if (config.futexes && reason >= TARDY_OUT_FUTEX && can_tell_futex()
+            && get_thread(prev->pid, prev->prio))
+            trace_futex(&tc, prev, reason);
+        trace_task(&tc, TARDY_SWITCH, reason, next, pid, prio);
+    }
     if (to)
         trace_switch_in(ctx, to, prev, next, &tc);
     /* Until here it is the switch to `prev`. */

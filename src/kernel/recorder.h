@@ -69,6 +69,18 @@ enum tardy_kind {
     /* The interrupt of the local timer ended. `flags`: of where it came; a: ns that it took; b: the
      * interrupted address, 0 where not known. */
     TARDY_TIMER_INTERRUPT = 23,
+    /* `pid`, `prio`: a measured thread that leaves its CPU to wait for a lock of its program;
+     * `flags`: enum tardy_futex; a: address of the lock; b: the thread that has it as the lock's
+     * memory says, 0 where it does not. */
+    TARDY_FUTEX_WAIT = 24,
+};
+
+/* Kinds of locks of programs. */
+enum tardy_futex {
+    TARDY_FUTEX_PLAIN = 1,    /* its owner is beside it */
+    TARDY_FUTEX_OWNED = 2,    /* its owner is in it */
+    TARDY_FUTEX_INHERITS = 3, /* the same, and the owner inherits the priority of who waits */
+    TARDY_FUTEX_OTHER = 4,    /* one that has no owner */
 };
 
 /* `flags` of TARDY_SWITCH: why the task before was switched out. */

@@ -6,6 +6,7 @@ use std::{borrow::Cow, collections::HashMap};
 use super::{
     Event, EventKind,
     contexts::ns,
+    holders::LockSleeps,
     late_wakeup::LateWakeup,
     locks::PI_MUTEX,
     names,
@@ -29,6 +30,7 @@ pub(super) fn own_work(is_below_highest: bool) -> NamedCause {
 /// times in one.
 pub(super) struct Sleeps<'a> {
     wakeup: &'a LateWakeup<'a>,
+    locks: LockSleeps,
     /// Of all CPUs, by time.
     events: Cow<'a, [Event]>,
     /// The thread's own, by time.
@@ -52,12 +54,24 @@ impl<'a> Sleeps<'a> {
                 }
             }
         }
-        Self { wakeup, events, own, tasks }
+        let locks = match wakeup.me.works {
+            true => LockSleeps::of(wakeup.me.tid, &events),
+            false => LockSleeps::default(),
+        };
+        Self { wakeup, locks, events, own, tasks }
     }
 
-    /// Why it sleeps: for a page that has to be read, or for whoever wakes it.
+    /// Where the sleep that begins then is to be cut.
+    pub(super) fn cuts(&self, from_ns: i64, into: &mut Vec<i64>) {
+        self.locks.cuts(self.wakeup, from_ns, into);
+    }
+
+    /// Why it sleeps: for a lock, for a page that has to be read, or for whoever wakes it.
     #[must_use]
     pub(super) fn why(&self, piece: &Piece<'_>) -> NamedCause {
+        if let Some(lock) = self.locks.why(self.wakeup, piece, &self.tasks) {
+            return lock;
+        }
         let (from_ns, to_ns) = (piece.span.from_ns, piece.span.to_ns);
         let tid = self.wakeup.me.tid;
         let waking = at(&self.events, to_ns).find_map(|event| match event.kind {

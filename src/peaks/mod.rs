@@ -11,6 +11,7 @@ pub(crate) mod overlays;
 mod cycle;
 mod dispatch;
 mod frequencies;
+mod holders;
 mod idle;
 pub(crate) mod interrupt;
 pub(crate) mod recording;

@@ -103,6 +103,9 @@ impl<'a> CauseClassifier<'a> {
             ThreadState::AwaitingIrq => into.extend(interrupt::cuts(self.wakeup, span)),
             _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
         }
+        if span.state == ThreadState::OffCpu(OffCpu::Asleep) {
+            self.sleeps.cuts(span.from_ns, into);
+        }
         into.extend(self.idle_exits.cuts(span.cpu));
         into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
         into.push(self.wakeup.earlier.until_ns);

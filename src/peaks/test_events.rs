@@ -38,6 +38,10 @@ pub(super) fn waking(pid: u32, by: u32) -> Event {
     about(pid, 0, EventKind::Waking { by, cpu: 0 })
 }
 
+pub(super) fn futex_wait(pid: u32, lock: u64, owner: u32) -> Event {
+    about(pid, 0, EventKind::FutexWait { lock, owner })
+}
+
 pub(super) fn migrate(pid: u32, from: u32, to: u32) -> Event {
     about(pid, 0, EventKind::Migrate { from, to })
 }

@@ -46,8 +46,8 @@ pub struct SeriesDeadline {
     #[serde(default)]
     pub unseen: u64,
     /// The cycles of an attached thread begin when others wake it: what was done before for the
-    /// same work is not in them, so that they do not tell whether the work met the deadline. False for
-    /// others.
+    /// same work is not in them, so that they do not tell whether the work met the deadline. False
+    /// for others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_wakeup: bool,
     /// A thread has no period, so that what it skipped without a cycle is in no count. False

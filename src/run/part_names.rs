@@ -21,3 +21,10 @@ pub const EARLIER_PACKETS: &str = "earlier packets";
 
 /// The way of a packet with a schedule before it was sent.
 pub const PACING: &str = "pacing";
+
+/// What begins the name of a lock whose holder is kept from the CPU by a task that ranks below the
+/// thread that waits.
+pub const INVERSION: &str = "priority inversion: ";
+
+/// What stands in the name of a lock of a program between it and the thread that has it.
+pub const HELD_BY: &str = " held by ";

@@ -7,7 +7,7 @@ use crate::{
     kernel::{
         Event, EventReader, SetFrequency,
         replay::{
-            machine::{CALL_NS, LATE_NS, Machine, RETURN_NS, Step::*, TaskPlan},
+            machine::{CALL_NS, LATE_NS, Machine, RETURN_NS, Step::*, TaskPlan, lock_address},
             record,
         },
     },
@@ -16,7 +16,7 @@ use crate::{
         TracedThread,
         attach::replayed::{POLL_NS, ReplayRequest, ReplayedEnd, ReplayedRun},
     },
-    run::peaks::{Blame, Cause, Peak},
+    run::peaks::{Basis, Blame, Cause, Peak},
 };
 
 const MS: u64 = 1_000_000;
@@ -207,7 +207,45 @@ fn a_wait_for_an_ordinary_mutex_is_a_futex_and_names_who_let_it_go() {
     let over = explained.end.row("waiter").over.unwrap();
     assert_eq!((over.cycles, over.waits.unwrap().futex_ns), (38, Some(over.wait_ns)));
     for peak in cycles(&explained) {
-        assert!(part(peak, Cause::Wait, "futex, woken by owner") >= 5 * MS, "{peak:?}");
+        let name = format!("lock {:#x} held by owner", lock_address(1));
+        assert!(part(peak, Cause::Lock, &name) >= 5 * MS, "{peak:?}");
+        let mut locks = peak.blame.iter().filter(|part| part.cause == Cause::Lock);
+        assert!(locks.all(|part| part.basis == Basis::Measured), "{peak:?}");
+    }
+}
+
+#[test]
+fn a_holder_that_a_lower_task_keeps_from_the_cpu_is_a_priority_inversion() {
+    let steps = [UntilNext(50 * MS, 0), Lock(1), Work(6 * MS), Unlock(1)];
+    let owner = TaskPlan::fair("owner", &steps);
+    let vision = TaskPlan {
+        prio: 59,
+        ..TaskPlan::fifo("vision", &[UntilNext(50 * MS, 3 * MS), Work(9 * MS)])
+    };
+    let steps = [UntilNext(50 * MS, MS), Work(MS), Lock(1), Unlock(1)];
+    let waiter = TaskPlan::fifo("waiter", &steps);
+    let asked = ReplayRequest::name("waiter", Some(3 * MS), [100 * MS, 2_000 * MS]);
+    let explained = explain(vec![waiter, owner, vision], &asked, None, ALL);
+    let lock = format!("lock {:#x} held by owner", lock_address(1));
+    let inversion = format!("priority inversion: {lock}, preempted by vision (fifo 40)");
+    for peak in cycles(&explained) {
+        let [by_vision, by_owner] = [&inversion, &lock].map(|name| part(peak, Cause::Lock, name));
+        assert!((9 * MS..9 * MS + 50_000).contains(&by_vision), "{peak:?}");
+        assert!(by_owner >= 4 * MS, "{peak:?}");
+        assert_eq!(peak.blame[0].name, inversion);
+        assert_eq!(peak.blame[0].task.as_deref(), Some("vision/5000003"));
+    }
+    // One that ranks above the thread may run first.
+    let above = [UntilNext(50 * MS, 3 * MS), Work(9 * MS)];
+    let above = TaskPlan { prio: 9, ..TaskPlan::fifo("above", &above) };
+    let plans = vec![
+        TaskPlan::fifo("waiter", &steps),
+        TaskPlan::fair("owner", &[UntilNext(50 * MS, 0), Lock(1), Work(6 * MS), Unlock(1)]),
+        above,
+    ];
+    for peak in cycles(&explain(plans, &asked, None, ALL)) {
+        let name = format!("{lock}, preempted by above (fifo 90)");
+        assert!(part(peak, Cause::Lock, &name) >= 9 * MS, "{peak:?}");
     }
 }
 

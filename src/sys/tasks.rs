@@ -98,6 +98,13 @@ pub fn name(root: &Root, tid: i32) -> Option<String> {
     root.read(format!("/proc/{tid}/comm"))
 }
 
+/// The process of task `tid`; `None` if it is gone.
+#[must_use]
+pub fn process(root: &Root, tid: i32) -> Option<u32> {
+    let status = root.read(format!("/proc/{tid}/status"))?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

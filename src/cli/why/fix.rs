@@ -107,11 +107,14 @@ fn list(why: &WhyReport, document: &Document, root: &Root, cpus: &Cpus) -> Vec<L
     let band = of(LATE).or_else(|| of("p99.9")).or_else(|| of("p99"));
     let band = band.or_else(|| why.bands.last());
     let is_here = is_of_this_boot(document, root);
+    let rows = document.attached.iter().flat_map(|record| &record.rows);
+    let programs: Vec<u32> = rows.filter_map(|row| row.pid).collect();
     let causes = band.map(|band: &Band| band.causes.as_slice()).unwrap_or_default();
     let large = causes.iter().filter(|cause| cause.share >= LEAST_SHARE).take(MOST);
     let listed = large.map(|cause| {
         let tasks = tasks_of(why, cause.cause, &cause.name);
-        let culprit = NamedCulprit { cause: cause.cause, name: cause.name.clone(), tasks };
+        let (name, programs) = (cause.name.clone(), programs.clone());
+        let culprit = NamedCulprit { cause: cause.cause, name, tasks, programs };
         let remedy = match is_here {
             true => remedy(&culprit, root, cpus),
             // Its tasks and interrupts are not these.

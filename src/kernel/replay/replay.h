@@ -28,6 +28,7 @@
  *   irq LINE, irq_end LINE     irq_handler_entry and _exit
  *   softirq N, softirq_end N   softirq_entry and _exit
  *   call, call_end             csd_function_entry and _exit
+ *   word ADDRESS VALUE         the 32 bits of the memory of programs at that address
  *   syscall N [A B C], sysret  the current task is in that system call, with these arguments (0
  *                              where they are left out), until sysret
  *   pi_wait TID                sched_pi_setprio: the current task waits for a lock that TID has
@@ -43,6 +44,7 @@
 #define HOST_TASKS 4096
 #define HOST_CPUS 8
 #define HOST_TIMERS 64
+#define HOST_WORDS 64
 #define HARDIRQ (1 << 16)
 #define SOFTIRQ 0x100
 
@@ -69,6 +71,14 @@ static struct hrtimer_sleeper host_timers[HOST_TIMERS];
 static u64 host_now;
 static u32 host_cpu_id;
 static int host_failed;
+
+struct host_word {
+    u64 address;
+    u32 value;
+};
+
+static struct host_word host_words[HOST_WORDS];
+static u32 host_word_count;
 
 static u32 bpf_get_smp_processor_id(void)
 {
@@ -117,6 +127,19 @@ static void see_softirq(int is_entry, u32 number);
 static void see_call(int is_entry);
 static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter);
 static void answer(void);
+
+/* Of memory that no event has written nothing can be read. */
+static long bpf_probe_read_user(void *to, u32 size, void *from)
+{
+    for (u32 at = 0; at < host_word_count; at++) {
+        if (host_words[at].address == (u64)from && size == sizeof(u32)) {
+            *(u32 *)to = host_words[at].value;
+            return 0;
+        }
+    }
+    memset(to, 0, size);
+    return -1;
+}
 
 static int fail(char *what, char *word)
 {
@@ -204,6 +227,20 @@ static void do_start(struct hrtimer_sleeper *of, char **args, int is_seen)
         see_start(&of->timer, mode);
 }
 
+static void set_word(u64 address, u32 value)
+{
+    u32 at = 0;
+
+    while (at < host_word_count && host_words[at].address != address)
+        at++;
+    if (at == HOST_WORDS) {
+        fail("too many words", NULL);
+        return;
+    }
+    host_word_count += at == host_word_count;
+    host_words[at] = (struct host_word){address, value};
+}
+
 static struct hrtimer_sleeper *other_timer(char *word)
 {
     u64 id = number(word);
@@ -275,6 +312,8 @@ static void of_current(char *word, char **args, int is_seen)
     } else if (!strcmp(word, "faults")) {
         current->task.min_flt += number(args[0]);
         current->task.maj_flt += number(args[1]);
+    } else if (!strcmp(word, "word")) {
+        set_word(number(args[0]), number(args[1]));
     } else if (!strcmp(word, "sysret")) {
         current->regs.orig_ax = -1;
         current->task.pi_blocked_on = NULL;

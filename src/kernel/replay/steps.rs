@@ -26,7 +26,7 @@ pub(crate) enum Step {
     For(u64),
     /// Uses this much CPU time.
     Work(u64),
-    /// Has so many page faults, which take no time.
+    /// Has this number of page faults, which take no time.
     Fault(u64),
     /// Takes an ordinary mutex, or lets it go.
     Lock(u32),

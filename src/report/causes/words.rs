@@ -3,7 +3,7 @@
 use super::page::{PagePart, PagePeaks};
 use crate::run::{
     Document,
-    peaks::{Basis, Cause},
+    peaks::{Basis, Cause, HELD_BY, INVERSION},
 };
 
 /// A cause that has at least this share of a latency explains it.
@@ -84,6 +84,9 @@ const fn during(cause: Cause) -> Option<(&'static str, &'static str)> {
 #[must_use]
 pub fn label(cause: Cause, name: &str) -> String {
     let kind = head(cause);
+    if cause == Cause::Lock && name.contains(HELD_BY) {
+        return name.into();
+    }
     if name.is_empty() || name == kind { kind.into() } else { format!("{kind}: {name}") }
 }
 
@@ -94,6 +97,8 @@ pub fn phrase(cause: Cause, name: &str) -> String {
     match (cause, name) {
         _ if name.is_empty() || name == head(cause) => bare.into(),
         (Cause::Thread, name) => format!("task {name}, which ran first"),
+        (Cause::Lock, name) if name.starts_with(INVERSION) => name.into(),
+        (Cause::Lock, name) if name.contains(HELD_BY) => format!("waiting for {name}"),
         (_, name) => format!("{bare}{}", named.replace("{}", name)),
     }
 }
@@ -113,7 +118,8 @@ pub fn while_words(part: &PagePart) -> Option<String> {
     let named = if name.is_empty() { String::new() } else { named.replace("{}", name) };
     let is_sent = part.cause == Cause::Hardirq && !part.task.is_empty();
     // Of an inferred one the task is the waiting task.
-    let is_held = part.cause == Cause::Lock && part.basis == Basis::Measured;
+    let is_told = part.cause == Cause::Lock && part.name.contains(HELD_BY);
+    let is_held = part.cause == Cause::Lock && part.basis == Basis::Measured && !is_told;
     let by = match part.task.as_str() {
         "" => String::new(),
         task if is_sent => format!(", sent by {task}"),
@@ -167,6 +173,13 @@ mod tests {
         assert_eq!(phrase(Cause::Host, "host"), "the virtual machine's host");
         assert_eq!(phrase(Cause::Thread, "dd"), "task dd, which ran first");
         assert_eq!(label(Cause::Softirq, "NET_RX"), "softirq: NET_RX");
+        let held = "lock 0x7f00 held by worker";
+        assert_eq!(phrase(Cause::Lock, held), "waiting for lock 0x7f00 held by worker");
+        let inversion = format!("{INVERSION}{held}, preempted by vision (fifo 50)");
+        assert_eq!(
+            [phrase(Cause::Lock, &inversion), label(Cause::Lock, &inversion)],
+            [&*inversion; 2]
+        );
     }
 
     #[test]

@@ -74,8 +74,8 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
     let stages: Vec<_> = stages.map(|own| sample_name::series(&own.series)).collect();
     if !stages.is_empty() {
         notes.push(format!(
-            "- {}: from the wake-up to the next wait; earlier stages are not in it, so that whether \
-             the work met the deadline is not known",
+            "- {}: from the wake-up to the next wait; earlier stages are not in it, so that \
+             whether the work met the deadline is not known",
             stages.join(", ")
         ));
     }

@@ -35,5 +35,6 @@ static u64 bpf_get_current_pid_tgid(void);
 static struct task_struct *bpf_get_current_task_btf(void);
 static u64 bpf_ktime_get_ns(void);
 static void *bpf_task_pt_regs(struct task_struct *task);
+static long bpf_probe_read_user(void *to, u32 size, void *from);
 
 #endif
