@@ -24,14 +24,18 @@ enum tardy_attach_hist {
     TARDY_ATTACH_BLOCKED = 4,  /* asleep, up to the wake-up */
     TARDY_ATTACH_RESPONSE = 5, /* hard expiry of its own timer to the end of its work */
     TARDY_ATTACH_STAGE = 6,    /* wake-up by others to the next wait */
+    TARDY_ATTACH_OTHER = 7,    /* of an event loop: the same of what is not its timer's */
+    TARDY_ATTACH_KEPT = 8,     /* hard expiry to where such work ended that went on by then */
 };
-#define TARDY_ATTACH_HISTS 7
+#define TARDY_ATTACH_HISTS 9
 
 /* What begins the cycles of a thread. */
 enum tardy_attach_begin {
     TARDY_ATTACH_BEGIN_TIMER = 0,  /* its own timer */
     TARDY_ATTACH_BEGIN_WAKEUP = 1, /* a wake-up by others */
+    TARDY_ATTACH_BEGIN_OTHER = 2,  /* the same, of an event loop whose timer begins its cycles */
 };
+/* Those that are judged. */
 #define TARDY_ATTACH_BEGINS 2
 
 /* Who woke a thread. */
@@ -185,6 +189,12 @@ struct tardy_attach_thread {
     unsigned long long cycle_begin;     /* enum tardy_attach_begin */
     unsigned long long cycle_faults[2]; /* its page faults before the cycle, as in `over` */
     unsigned long long perhaps_lock;    /* the futex of its last wait that may be for a lock */
+    unsigned long long sleep_key;  /* the wait that it is in, or was last: attach_response.h */
+    unsigned long long wait_key;   /* the one in which its own timer finds it */
+    unsigned long long wait_votes;
+    /* The timer, not one of a sleep, that woke it last; and when it expires, as it is armed. */
+    unsigned long long tick_timer;
+    unsigned long long tick_ns; /* 0 once its work has begun */
     struct tardy_attach_over over[TARDY_ATTACH_BEGINS];
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };

@@ -4,6 +4,9 @@
  * hard expiry to the last time that it went to sleep before the next one. It may sleep in between,
  * for a mutex or a device: whether a sleep was the last is known when its timer wakes it again.
  *
+ * An event loop waits in one place for its timer and for others. There its cycle ends at its first
+ * return to that wait, and what it does for others then is counted by itself.
+ *
  * The work of a thread that others wake lasts from the wake-up to its next wait: a sleep that is
  * neither for a lock or a device, nor for a time.
  *
@@ -119,6 +122,69 @@ static __noinline int close_cycle(struct tardy_attach_thread *thread, struct tas
     return 0;
 }
 
+/*
+ * The wait of a task as its registers say it: the system call, and the futex or the descriptor; 0
+ * where it waits for a lock, a device or a time, and where that is not known. The two futexes of a
+ * condition variable lie together.
+ */
+static __always_inline u64 wait_key(struct task_struct *task, u64 state)
+{
+    if (!(state & TASK_INTERRUPTIBLE) || !can_tell_futex())
+        return 0;
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    u64 number = regs->orig_ax, what = regs->di;
+    if (number > 0xffff || number == NR_NANOSLEEP || number == NR_CLOCK_NANOSLEEP)
+        return 0;
+    if (number == NR_FUTEX) {
+        if ((u32)regs->dx == LOCK_WITH_WAITERS || (u32)regs->dx & FUTEX_WAITERS)
+            return 0;
+        what >>= 3;
+    } else if (number == NR_POLL || number == NR_PPOLL || number == NR_SELECT
+               || number == NR_PSELECT6) {
+        what = 0;
+    }
+    return (number + 1) << 48 | (what & 0xffffffffffffull);
+}
+
+/* Votes of one wait, before it is taken for the one of the loop. */
+#define WAIT_VOTES 2
+
+static __always_inline int is_at_loop(const struct tardy_attach_thread *thread)
+{
+    return thread->wait_key && thread->wait_votes >= WAIT_VOTES
+           && thread->sleep_key == thread->wait_key;
+}
+
+/* Its own timer found the thread in this wait. */
+static __always_inline void learn_wait(struct tardy_attach_thread *thread)
+{
+    if (thread->sleep_key == thread->wait_key) {
+        if (thread->wait_votes < MOST_VOTES)
+            thread->wait_votes++;
+    } else if (thread->wait_votes) {
+        thread->wait_votes--;
+    } else {
+        thread->wait_key = thread->sleep_key;
+        thread->wait_votes = 1;
+    }
+}
+
+/* Whether an expiry in this wait begins a cycle; in others a loop waits in the midst of its work. */
+static __always_inline int is_tick(const struct tardy_attach_thread *thread)
+{
+    return !thread->wait_key || thread->wait_votes < WAIT_VOTES || is_at_loop(thread);
+}
+
+/* A loop has worked for others since `cycle_ns`. */
+static __noinline int close_other(struct tardy_attach_thread *thread, u64 now_ns)
+{
+    if (!thread)
+        return 0;
+    count_in(&thread->hists[TARDY_ATTACH_OTHER], after(now_ns, thread->cycle_ns));
+    thread->cycle_ns = 0;
+    return 0;
+}
+
 /* The thread was woken by others, and waits for the next of them. */
 static __noinline int close_stage(struct tardy_attach_thread *thread, struct task_struct *task)
 {
@@ -133,11 +199,13 @@ static __noinline int close_stage(struct tardy_attach_thread *thread, struct tas
 
 /* It is due since `due_ns`. */
 static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
-                                        struct task_struct *task, u64 due_ns, u64 waking_ns,
-                                        u64 now_ns)
+                                        struct task_struct *task, u32 begin, u64 due_ns,
+                                        u64 waking_ns, u64 now_ns)
 {
     thread->cycle_ns = due_ns;
-    thread->cycle_begin = thread->hard_ns ? TARDY_ATTACH_BEGIN_TIMER : TARDY_ATTACH_BEGIN_WAKEUP;
+    thread->cycle_begin = begin;
+    if (thread->tick_ns <= due_ns)
+        thread->tick_ns = 0;
     thread->cycle_faults[0] = task->min_flt;
     thread->cycle_faults[1] = task->maj_flt;
     thread->cycle_entry_ns = thread->entry_ns;
@@ -210,14 +278,18 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread,
     int by_timer = works_by_timer(thread);
     int is_open = thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP;
 
-    if (waking_ns && by_timer && thread->hard_ns && thread->hard_ns != thread->cycle_ns) {
+    if (waking_ns && by_timer && thread->hard_ns && thread->hard_ns != thread->cycle_ns
+        && is_tick(thread)) {
+        learn_wait(thread);
         close_cycle(thread, task);
-        begin_cycle(thread, task, thread->hard_ns, waking_ns, now_ns);
+        begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, waking_ns, now_ns);
     } else if (waking_ns && !by_timer && !is_open) {
         /* A time-out is no work that somebody wants. */
         thread->cycle_ns = 0;
         if (thread->waker != TARDY_ATTACH_BY_TIMER)
-            begin_cycle(thread, task, waking_ns, waking_ns, now_ns);
+            begin_cycle(thread, task, TARDY_ATTACH_BEGIN_WAKEUP, waking_ns, waking_ns, now_ns);
+    } else if (waking_ns && by_timer && !thread->cycle_ns && is_at_loop(thread)) {
+        begin_cycle(thread, task, TARDY_ATTACH_BEGIN_OTHER, waking_ns, waking_ns, now_ns);
     } else if (thread->cycle_ns && waking_ns) {
         add_wait(thread, thread->out_ns ? after(waking_ns, thread->out_ns) : 0);
         thread->cycle_ready_ns += after(now_ns, waking_ns);
@@ -230,6 +302,8 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread,
 static __always_inline void cycle_out(struct tardy_attach_thread *thread,
                                       struct task_struct *task, u64 state, u64 now_ns)
 {
+    if (state)
+        thread->sleep_key = wait_key(task, state);
     if (!thread->cycle_ns)
         return;
     if (thread->in_ns)
@@ -241,6 +315,12 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
     if (thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP
         && is_next_wait(thread, task, state, thread->cycle_sleep))
         close_stage(thread, task);
+    else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER && is_at_loop(thread))
+        close_other(thread, now_ns);
+    else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER && is_at_loop(thread)) {
+        close_cycle(thread, task);
+        thread->cycle_ns = 0;
+    }
 }
 
 /*
@@ -258,8 +338,43 @@ static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct t
     thread->cycle_run_ns += after(done_ns, thread->cycle_since_ns);
     thread->cycle_done_ns = done_ns;
     close_cycle(thread, task);
-    begin_cycle(thread, task, thread->hard_ns, done_ns, done_ns);
+    begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, done_ns, done_ns);
     thread->cycle_since_ns = done_ns;
+    return 0;
+}
+
+/*
+ * The thread arms the timer again that wakes it: a timer that counts expiries is armed when they
+ * are read. Where it had expired while the thread worked, nothing woke the thread for it, and its
+ * work begins here.
+ */
+static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_struct *task,
+                                u64 next_ns, u64 now_ns)
+{
+    if (!thread)
+        return 0;
+    u64 due_ns = thread->tick_ns;
+    thread->tick_ns = next_ns;
+    if (!due_ns || due_ns >= now_ns || due_ns >= next_ns || !works_by_timer(thread))
+        return 0;
+    thread->cycle_done_ns = now_ns;
+    if (thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER) {
+        close_other(thread, now_ns);
+        count_in(&thread->hists[TARDY_ATTACH_KEPT], now_ns - due_ns);
+    } else if (thread->cycle_ns) {
+        thread->cycle_run_ns += after(now_ns, thread->cycle_since_ns);
+        close_cycle(thread, task);
+    }
+    thread->entry_ns = due_ns;
+    thread->woken_on = bpf_get_smp_processor_id();
+    begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, due_ns, now_ns, now_ns);
+    thread->tick_ns = next_ns;
+    thread->cycle_since_ns = now_ns;
+    /* It was no wake-up, and the period had its expiry. */
+    settle(thread);
+    thread->due_soft_ns = due_ns;
+    thread->due_armed_ns = 0;
+    follow_period(thread);
     return 0;
 }
 

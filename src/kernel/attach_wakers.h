@@ -5,6 +5,7 @@
 
 #include "attach_memory.h"
 #include "attach_period.h"
+#include "attach_response.h"
 #include "preempt.h"
 
 /* What a timer's thread needs to know is read when it is woken: most wake somebody else. */
@@ -74,6 +75,10 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
         return 0;
     u32 pid = current->pid;
     bpf_map_update_elem(&attach_timers, &address, &pid, 0);
+    if (attach_config.response && thread->tick_timer == address) {
+        u64 next_ns = timer->node.expires - timer->base->offset;
+        take_tick(thread, current, next_ns, bpf_ktime_get_ns());
+    }
     return 0;
 }
 
@@ -186,6 +191,8 @@ static __always_inline int set_waker(struct tardy_attach_thread *thread,
         /* That it was armed so was not seen. */
         if (!is_sleep || timer->soft_ns != thread->sleep_until_ns)
             thread->armed_ns = 0;
+        if (!is_sleep)
+            thread->tick_timer = address;
         return set_expiry(thread, timer, is_sleep && thread->relative & TARDY_ATTACH_SLEEPS_FOR);
     }
     if (cpu && cpu->in_call) {

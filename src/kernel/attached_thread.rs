@@ -44,8 +44,8 @@ pub(super) const DEADLINE: usize = 53;
 const UNSURE: usize = 54;
 const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
-/// Nine are for the programs alone.
-const OVERS: usize = OVERDUE + 10;
+/// Fourteen are for the programs alone.
+const OVERS: usize = OVERDUE + 15;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;
@@ -72,6 +72,10 @@ pub enum AttachedTime {
     Response,
     /// Wake-up by others to the next wait.
     Stage,
+    /// Of an event loop: the same of work that is not its timer's.
+    Other,
+    /// Hard expiry of its timer to where such work ended, of those that it kept waiting.
+    Kept,
 }
 
 impl AttachedTime {
@@ -84,6 +88,8 @@ impl AttachedTime {
         Self::Blocked,
         Self::Response,
         Self::Stage,
+        Self::Other,
+        Self::Kept,
     ];
 }
 

@@ -60,6 +60,10 @@ static __always_inline int is_throttled(struct task_struct *task, u32 pid, int p
 /* Numbers of system calls on x86-64. */
 #define NR_NANOSLEEP 35
 #define NR_CLOCK_NANOSLEEP 230
+#define NR_POLL 7
+#define NR_SELECT 23
+#define NR_PSELECT6 270
+#define NR_PPOLL 271
 #define NR_FUTEX 202
 #define NR_FUTEX_WAITV 449
 #define NR_FUTEX_WAIT 455

@@ -25,7 +25,11 @@ pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
         for piece in pieces(wakeup, &classifier, span) {
             let mut length = u64::try_from(piece.ns()).unwrap_or(0);
             if wakeup.me.works && classifier.runs_by_itself(&piece) {
-                add(&mut parts, cycle::own_work(is_below_highest(wakeup, &piece)), length);
+                let own = match piece.to_ns <= wakeup.begun_ns() {
+                    true => classifier.sleeps.earlier_work(),
+                    false => cycle::own_work(is_below_highest(wakeup, &piece)),
+                };
+                add(&mut parts, own, length);
                 continue;
             }
             if classifier.runs_by_itself(&piece) {

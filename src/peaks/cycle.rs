@@ -12,7 +12,10 @@ use super::{
     names,
     piece::{NamedCause, Piece},
 };
-use crate::{kernel::out, run::peaks::Cause};
+use crate::{
+    kernel::out,
+    run::peaks::{Cause, EARLIER_WORK},
+};
 
 const FAULT_BEFORE: &str =
     "the last that it did before it slept without taking signals was a page fault";
@@ -99,6 +102,21 @@ impl<'a> Sleeps<'a> {
             }
             (None, None) => NamedCause::unexplained("asleep, who woke it is not recorded"),
         }
+    }
+
+    /// The thread works for what woke it before its timer expired.
+    pub(super) fn earlier_work(&self) -> NamedCause {
+        let before = self.own.partition_point(|event| ns(event.at_ns) <= self.wakeup.late.t_ns);
+        let waking = self.own[..before].iter().rev().find_map(|event| match event.kind {
+            EventKind::Waking { by, .. } => Some((event.cpu, by, ns(event.at_ns))),
+            _ => None,
+        });
+        let Some((cpu, by, at_ns)) = waking else {
+            return NamedCause::measured(Cause::OwnWork, EARLIER_WORK);
+        };
+        let woken = self.woken_by((cpu, by), at_ns);
+        let name = format!("{EARLIER_WORK}, {}", woken.name);
+        NamedCause { cause: Cause::OwnWork, name, ..woken }
     }
 
     /// Whether it slept for a page: its last event before that is a fault, and it left its CPU in

@@ -58,14 +58,13 @@ impl LockSleeps {
         Self(events.iter().enumerate().filter_map(begin).collect())
     }
 
-    fn at(&self, from_ns: i64) -> Option<&LockSleep> {
-        self.0.iter().find(|sleep| sleep.from_ns == from_ns)
+    fn at(&self, at_ns: i64) -> Option<&LockSleep> {
+        self.0.iter().find(|sleep| (sleep.from_ns..sleep.to_ns).contains(&at_ns))
     }
 
-    /// Where what the holder does changes, or who runs in its place, within the sleep that begins
-    /// then.
-    pub(super) fn cuts(&self, wakeup: &LateWakeup<'_>, from_ns: i64, into: &mut Vec<i64>) {
-        let Some(sleep) = self.at(from_ns) else { return };
+    /// Where what the holder does changes, or who runs in its place, within the sleep at that time.
+    pub(super) fn cuts(&self, wakeup: &LateWakeup<'_>, at_ns: i64, into: &mut Vec<i64>) {
+        let Some(sleep) = self.at(at_ns) else { return };
         into.extend(sleep.holder.iter().map(|(at_ns, _)| *at_ns));
         for (_, state) in &sleep.holder {
             let Holder::Ready(cpu) = state else { continue };

@@ -12,6 +12,7 @@ use super::{
     contexts::{Segment, ns, segments},
     frequencies::Frequencies,
     long_functions::{LongFunction, long_functions},
+    marks::is_begun_awake,
     overlays::{Overlay, overlays},
     smis::SmiEvidence,
     source::EventSource,
@@ -85,6 +86,13 @@ impl LateWakeup<'_> {
     #[must_use]
     pub(crate) fn end_ns(&self) -> i64 {
         self.late.t_ns.saturating_add(self.late.latency_ns)
+    }
+
+    /// When the work of a cycle began that the thread was not woken for; `i64::MIN` for others.
+    #[must_use]
+    pub(super) fn begun_ns(&self) -> i64 {
+        let begun_ns = self.end_ns().saturating_sub(self.late.stages.user_ns);
+        if self.me.works && is_begun_awake(self.late) { begun_ns } else { i64::MIN }
     }
 
     /// From here on threads are followed: the beginning, or where a message found them before.
@@ -179,7 +187,10 @@ impl LateWakeup<'_> {
     }
 
     pub(super) fn read(&self, cpu: u32) -> Cpu {
-        self.read_since(cpu, self.begin_ns().saturating_sub(BEFORE_NS))
+        // What had woken it before, for work that was not over.
+        let is_kept = self.begun_ns() > self.late.t_ns;
+        let before_ns = if is_kept { WAITED_NS } else { BEFORE_NS };
+        self.read_since(cpu, self.begin_ns().saturating_sub(before_ns))
     }
 
     fn read_since(&self, cpu: u32, wanted_from_ns: i64) -> Cpu {

@@ -19,6 +19,14 @@ pub(super) struct Marks {
     pub switched_on: u32,
 }
 
+/// Whether nothing woke the thread for its work, as it was at other work when its timer expired,
+/// and began with this one later.
+pub(super) const fn is_begun_awake(late: &Late) -> bool {
+    let stages = &late.stages;
+    let waited = stages.irq_ns == 0 && stages.softirq_ns == 0 && stages.dispatch_ns == 0;
+    late.matched && late.expires_ns != 0 && waited && stages.handler_ns > 0
+}
+
 impl Marks {
     /// By the kernel's record, which is of the last wake-up before the clock was read: where the
     /// thread had the CPU since its timer's interrupt, `events` show the wake-up by the timer.

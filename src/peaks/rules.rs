@@ -54,7 +54,7 @@ pub(crate) struct CauseClassifier<'a> {
     /// When it was woken, by time.
     wakings: Vec<i64>,
     /// What its sleeps were for.
-    sleeps: Sleeps<'a>,
+    pub(super) sleeps: Sleeps<'a>,
     /// When it was woken, and could not run.
     woken_throttled: Vec<i64>,
     idle_exits: IdleExits,
@@ -108,7 +108,7 @@ impl<'a> CauseClassifier<'a> {
         }
         into.extend(self.idle_exits.cuts(span.cpu));
         into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
-        into.push(self.wakeup.earlier.until_ns);
+        into.extend([self.wakeup.earlier.until_ns, self.wakeup.begun_ns()]);
         let first = self.marks.partition_point(|at| *at < span.from_ns);
         into.extend(self.marks[first..].iter().take_while(|at| **at <= span.to_ns));
         into.extend(ksoftirqd::waited(self.wakeup, span).map(|(from_ns, _)| from_ns));

@@ -8,7 +8,7 @@ use tardy_hot::stages::Late;
 use super::{
     Event, EventKind, MeasuredThread,
     contexts::ns,
-    marks::{Marks, is_switch},
+    marks::{Marks, is_begun_awake, is_switch},
     mutexes::mutexes,
 };
 use crate::kernel::out as out_flags;
@@ -277,6 +277,9 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
 /// Follows the thread through `events`, those of all CPUs that matter, by time.
 #[must_use]
 pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
+    if me.works && is_begun_awake(late) {
+        return follow_working(late, me, events);
+    }
     let end_ns = late.t_ns.saturating_add(late.latency_ns);
     let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::OffCpu(OffCpu::Unseen), me.cpu);
     let mut marks = match late.matched {
@@ -305,6 +308,21 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     }
     walk.through(events, me.tid, walk_from_ns..i64::MAX);
     StateHistory { spans: walk.ended(), entry_ns: marks.map(|marks| marks.entry_ns) }
+}
+
+/// The same for work that the thread was not woken for: what it did at the expiry follows from what
+/// came before.
+fn follow_working(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
+    let end_ns = late.t_ns.saturating_add(late.latency_ns);
+    let first_ns = events.first().map_or(late.t_ns, |event| ns(event.at_ns)).min(late.t_ns);
+    let mut walk = Walk::new(first_ns, end_ns, ThreadState::OffCpu(OffCpu::Unseen), me.cpu);
+    walk.through(events, me.tid, i64::MIN..end_ns);
+    let mut spans = walk.ended();
+    spans.retain(|span| span.to_ns > late.t_ns);
+    if let Some(first) = spans.first_mut() {
+        first.from_ns = first.from_ns.max(late.t_ns);
+    }
+    StateHistory { spans, entry_ns: None }
 }
 
 /// The same for a gap of a thread that never sleeps: it had the CPU at both ends.

@@ -115,7 +115,26 @@ pub(super) fn notes_on_responses(document: &Document) -> Vec<String> {
     }
     notes.push("late to waits: means of the cycles over the deadline".to_owned());
     notes.extend(rows.iter().filter_map(|row| faults(row)));
+    notes.extend(rows.iter().filter_map(|row| loop_work(row)));
     notes
+}
+
+/// What an event loop did beside its cycles.
+fn loop_work(row: &AttachedRow) -> Option<String> {
+    let other = row.other_work?;
+    let took =
+        |times: AttachedTimes| times.max.map_or_else(|| "-".into(), |ns| Nanos(ns).to_string());
+    let kept = row.kept_waiting.map_or_else(String::new, |kept| {
+        let cycles = many(kept.count, "due cycle");
+        format!("; it kept {cycles} waiting, for at most {}", took(kept))
+    });
+    Some(format!(
+        "{}: an event loop; its cycles end at its first return to its wait; work for others ({}, \
+         at most {}) is not in them{kept}; returns that do not sleep are not seen",
+        sample_name::series(&row.series),
+        crate::units::times(other.count),
+        took(other)
+    ))
 }
 
 fn faults(row: &AttachedRow) -> Option<String> {

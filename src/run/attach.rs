@@ -244,6 +244,15 @@ pub struct AttachedRow {
     /// What begins its cycles.
     #[serde(default, skip_serializing_if = "CycleBegin::is_timer")]
     pub cycle_begin: CycleBegin,
+    /// Of a thread whose timer begins its cycles, and that waits in one place for its timer and for
+    /// others: its work for others, from each wake-up to its return to that wait. Absent without
+    /// any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_work: Option<AttachedTimes>,
+    /// Of the expiries of its timer that came during such work: for how long that kept them
+    /// waiting. Absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_waiting: Option<AttachedTimes>,
     /// The cycles that took longer than the deadline; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<AttachedOver>,

@@ -28,3 +28,6 @@ pub const INVERSION: &str = "priority inversion: ";
 
 /// What stands in the name of a lock of a program between it and the thread that has it.
 pub const HELD_BY: &str = " held by ";
+
+/// What begins the name of work of a thread that was not over when its timer expired.
+pub const EARLIER_WORK: &str = "earlier own work";

@@ -11,8 +11,8 @@ use std::{cmp::Reverse, collections::HashMap};
 use serde::{Deserialize, Serialize};
 
 pub use super::part_names::{
-    EARLIER_PACKETS, EVENTS_LOST, HELD_BY, INVERSION, KERNEL_ENTRY, MESSAGE_PATH, NOT_ANALYSED,
-    PACING, WAKE_UP_PATH,
+    EARLIER_PACKETS, EARLIER_WORK, EVENTS_LOST, HELD_BY, INVERSION, KERNEL_ENTRY, MESSAGE_PATH,
+    NOT_ANALYSED, PACING, WAKE_UP_PATH,
 };
 use super::stolen::StolenRecord;
 

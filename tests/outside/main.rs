@@ -25,6 +25,7 @@ mod attach_response;
 mod attach_room;
 mod attach_runtimes;
 mod attach_sleeps;
+mod attach_truth;
 mod attach_zmq;
 mod bandwidth;
 mod beside;

@@ -148,6 +148,12 @@ impl Sums {
         }
     }
 
+    /// What there is of a thread whose timer begins its cycles.
+    fn times_of_loop(&self, time: AttachedTime) -> Option<AttachedTimes> {
+        let is_shown = self.cycles == Some(CycleBegin::Timer) && self.count(time) > 0;
+        is_shown.then(|| self.times(time))
+    }
+
     fn over(&self) -> Option<AttachedOver> {
         let (deadline_ns, begin) = (self.deadline_ns?, self.cycles?);
         let over = &self.counts.over[begin as usize];
@@ -206,6 +212,8 @@ impl Sums {
             blocked: self.times(AttachedTime::Blocked),
             response: self.cycles.map(|begin| self.times(time_of(begin))),
             cycle_begin: self.cycles.unwrap_or_default(),
+            other_work: self.times_of_loop(AttachedTime::Other),
+            kept_waiting: self.times_of_loop(AttachedTime::Kept),
             over: self.over(),
             budget: None,
         }

@@ -3,7 +3,7 @@
 use super::page::{PagePart, PagePeaks};
 use crate::run::{
     Document,
-    peaks::{Basis, Cause, HELD_BY, INVERSION},
+    peaks::{Basis, Cause, EARLIER_WORK, HELD_BY, INVERSION},
 };
 
 /// A cause that has at least this share of a latency explains it.
@@ -98,6 +98,7 @@ pub fn phrase(cause: Cause, name: &str) -> String {
         _ if name.is_empty() || name == head(cause) => bare.into(),
         (Cause::Thread, name) => format!("task {name}, which ran first"),
         (Cause::Lock, name) if name.starts_with(INVERSION) => name.into(),
+        (Cause::OwnWork, name) if name.starts_with(EARLIER_WORK) => name.into(),
         (Cause::Lock, name) if name.contains(HELD_BY) => format!("waiting for {name}"),
         (_, name) => format!("{bare}{}", named.replace("{}", name)),
     }

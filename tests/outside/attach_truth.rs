@@ -1,0 +1,111 @@
+//! Programs that log their own truth (`tests/programs`), and what `attach` says of them: both have
+//! to agree within 2 % or 3 cycles. Cycles within 10 us of the deadline count for neither side.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+
+use super::{
+    attach::{attach, can_attach, row},
+    support::{Store, is_root, list, skip, whole},
+};
+
+const DEADLINE_NS: i64 = 1_000_000;
+const NEAR_NS: i64 = 10_000;
+
+/// When items were due and done, by the program's log, ns; these are the columns.
+struct Truth(Vec<i64>);
+
+impl Truth {
+    fn read(log: &Path, [due, done]: [usize; 2]) -> Self {
+        let text = fs::read_to_string(log).unwrap();
+        let took = |line: &str| {
+            let words: Vec<i64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            words[done] - words[due]
+        };
+        Self(text.lines().map(took).collect())
+    }
+
+    /// Items over this, at least and at most.
+    fn over(&self, deadline_ns: i64) -> (i64, i64) {
+        let over = |ns: i64| self.0.iter().filter(|took| **took > ns).count() as i64;
+        (over(deadline_ns + NEAR_NS), over(deadline_ns - NEAR_NS))
+    }
+}
+
+/// A run of a program in this mode: its log, the record, and what `why` says of it.
+fn run(name: &str, mode: &str, deadline: &str, columns: [usize; 2]) -> (Truth, Value, Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let [program, log] = [name, "log"].map(|file| directory.path().join(file));
+    let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-pthread", "-o"]).arg(&program).arg(source);
+    assert!(compiler.status().unwrap().success());
+    let store = Store::new();
+    let [program, path] = [&program, &log].map(|path| path.to_str().unwrap());
+    let asked = ["--deadline", deadline, "--", program, mode, "5", path];
+    let (said, record) = attach(&store, &asked);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let why = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
+    (Truth::read(&log, columns), record, why)
+}
+
+/// Late cycles of a thread, with the periods that it missed.
+fn late(record: &Value, name: &str) -> i64 {
+    let own = row(record, name);
+    whole(&own["over"]["cycles"]) + own["missed"].as_i64().unwrap_or(0)
+}
+
+fn agree(said: i64, (least, most): (i64, i64), record: &Value) {
+    let off = (most / 50).max(3);
+    assert!((least - off..=most + off).contains(&said), "{said}: {least} to {most}: {record}");
+}
+
+/// The name of the largest cause of late cycles.
+fn first_cause(why: &Value) -> String {
+    let bands = list(&why["bands"]);
+    let late = bands.iter().find(|band| band["name"] == "late").unwrap_or_else(|| panic!("{why}"));
+    late["causes"][0]["name"].as_str().unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "live: twin a_holder_that_a_lower_task_keeps_from_the_cpu_is_a_priority_inversion"]
+fn a_control_loop_and_tardy_agree_on_late_cycles_and_on_an_inversion() {
+    if !can_attach() || !is_root() {
+        return skip("it needs the rights to trace and to real time");
+    }
+    for mode in ["none", "lock", "inversion", "pi", "malloc"] {
+        let (truth, record, why) = run("control", mode, "1ms", [1, 2]);
+        agree(late(&record, "control"), truth.over(DEADLINE_NS), &record);
+        if mode == "inversion" {
+            let cause = first_cause(&why);
+            let is_named = cause.starts_with("priority inversion: lock 0x");
+            assert!(is_named && cause.contains(" held by worker, preempted by vision"), "{cause}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "live: twin a_stage_is_judged_from_its_wake_up_to_its_next_wait"]
+fn a_pipeline_and_tardy_agree_on_the_stage_that_is_slow() {
+    if !can_attach() {
+        return;
+    }
+    for mode in ["none", "slow", "lock"] {
+        let (truth, record, _) = run("pipeline", mode, "5ms", [4, 5]);
+        agree(late(&record, "plan"), truth.over(5 * DEADLINE_NS), &record);
+        assert_eq!(row(&record, "plan")["cycle_begin"], "wake_up", "{record}");
+    }
+}
+
+#[test]
+#[ignore = "live: twin a_handler_that_keeps_a_due_expiry_waiting_makes_that_cycle_late"]
+fn an_event_loop_and_tardy_agree_on_late_ticks() {
+    if !can_attach() {
+        return;
+    }
+    for mode in ["none", "handler"] {
+        let (truth, record, _) = run("loop", mode, "1ms", [1, 2]);
+        agree(late(&record, "loop"), truth.over(DEADLINE_NS), &record);
+    }
+}
