@@ -28,6 +28,10 @@ const SHORTEST_NS: i64 = 100_000_000;
 /// each.
 const USUAL_NS: i64 = 1_000_000_000;
 
+/// Where a block takes long to prepare it measures as long as that, if so many pairs fit all the
+/// same: else most of the budget would go into preparing.
+const PAIRS_OF_LONGER: u32 = 12;
+
 /// More pairs are not planned: blocks are longer instead.
 const MOST_PAIRS: u32 = 200;
 
@@ -207,9 +211,10 @@ pub(super) fn divide(
     // Whole quads.
     let pairs_of = |block_ns| u32::try_from(left_ns / pair_of(block_ns) / 2 * 2).unwrap_or(0);
     let slower = trials[0].per_s.min(trials[1].per_s);
-    let wanted_ns = needed_ns(figures, slower).max(USUAL_NS);
     // The longest blocks of which `pairs` pairs fit.
     let block_of = |pairs: u32| (left_ns / i64::from(pairs) - overhead_ns) / 2;
+    let longer_ns = (overhead_ns / 2).min(block_of(PAIRS_OF_LONGER));
+    let wanted_ns = needed_ns(figures, slower).max(USUAL_NS).max(longer_ns);
     let block_ns = match pairs_of(wanted_ns) {
         0..FEWEST_PAIRS => block_of(FEWEST_PAIRS),
         FEWEST_PAIRS..=MOST_PAIRS => wanted_ns,
@@ -290,7 +295,25 @@ mod tests {
         assert_eq!(plan.looks.pairs(), [4, 8, 12, 16, 18]);
         assert_eq!(plan.looks.figures(), 3);
         let coarse = divided(300, 2_000.0, &[ComparedFigure::P50]);
-        assert_eq!((coarse.block_ns, planned(&coarse)), (S, 54), "no shorter than 1 s");
+        // As long as arming takes: 1.65 s each, so that half of the time is measured.
+        assert_eq!((coarse.block_ns, planned(&coarse)), (1_650_000_000, 44));
+        let quick = trial(100_000_000, 2_000.0);
+        let quick = divide((300 * S, 4 * S), [quick, quick], &[ComparedFigure::P50]).unwrap();
+        assert_eq!(quick.block_ns, S, "no shorter than 1 s");
+    }
+
+    #[test]
+    fn where_preparing_takes_long_half_of_the_budget_is_measured_if_many_pairs_fit() {
+        let slow = trial(10 * S, 2_000.0);
+        let of = |budget_s: i64| {
+            divide((budget_s * S, 0), [slow, slow], &[ComparedFigure::P50]).unwrap()
+        };
+        // 22 s of preparing a pair, and as much of measuring.
+        assert_eq!((of(1_800).block_ns, planned(&of(1_800))), (11 * S, 40));
+        // 12 pairs in 500 s leave 19.7 s a pair.
+        assert_eq!((of(500).block_ns, planned(&of(500))), (9_833_000_000, 12));
+        assert_eq!((of(300).block_ns, planned(&of(300))), (1_500_000_000, 12));
+        assert_eq!((of(200).block_ns, planned(&of(200))), (S, 8), "no more fit");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
         Arc, Once,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    thread::sleep,
+    thread::{self, sleep},
     time::{Duration, Instant},
 };
 
@@ -56,6 +56,18 @@ pub(crate) struct Store {
     /// Whom tardy runs as; the caller where absent.
     user: Option<u32>,
     program: PathBuf,
+}
+
+impl Drop for Store {
+    /// A test that fails leaves none of its processes: they may go before all others.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let left = self.processes().into_iter().filter_map(Pid::from_raw);
+            for pid in left {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
 }
 
 /// What a process that has ended said.
