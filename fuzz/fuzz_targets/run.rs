@@ -18,7 +18,7 @@ use tardy::{
         terminal::{self, Asked},
         why,
     },
-    run::{Document, LatencyView, Run, RunEntry, RunHead, names},
+    run::{Deadlines, Document, LatencyView, Run, RunEntry, RunHead, names},
 };
 
 thread_local! {
@@ -33,7 +33,7 @@ fn look(place: &Path) {
     let Ok(run) = Run::open(place) else { return };
     let intervals = RunIntervals::of(&run);
     let tail = RunLog::read(&run).ok().map(|log| RunTail::of(&run, log.blocks()));
-    let deadlines = deadlines(&run, Some(500_000)).unwrap_or_default();
+    let deadlines = deadlines(&run, &Deadlines::of_all(Some(500_000))).unwrap_or_default();
     let asked = Asked {
         intervals: Some(&intervals),
         tail: tail.as_ref(),

@@ -4,6 +4,7 @@
 pub mod ab;
 pub mod bands;
 pub mod baseline;
+pub mod between;
 pub mod bisection;
 pub mod change_points;
 pub mod deadline;

@@ -28,8 +28,8 @@ const SHORTEST_NS: i64 = 100_000_000;
 /// each.
 const USUAL_NS: i64 = 1_000_000_000;
 
-/// Where a block takes long to prepare it measures as long as that, if so many pairs fit all the
-/// same: else most of the budget would go into preparing.
+/// Where a block takes long to prepare it measures as long as that, if this number of pairs fits:
+/// else most of the budget would go into preparing.
 const PAIRS_OF_LONGER: u32 = 12;
 
 /// More pairs are not planned: blocks are longer instead.

@@ -11,7 +11,8 @@ use clap::Args;
 use super::{
     Exit,
     attach::AttachedFlags,
-    flags::{DeadlineFlags, FormatFlags, LoadFlags, margin, positive, random_seed},
+    deadline::DeadlineFlags,
+    flags::{FormatFlags, LoadFlags, margin, positive, random_seed},
     messages::MessageFlags,
     output,
     run::probe_name,
@@ -205,7 +206,7 @@ impl AbFlags {
         );
         let probe = self.common.probe.unwrap_or(DEFAULT_PROBE);
         ensure!(
-            self.common.deadline.deadline.is_none() || probe.rhythm == Rhythm::Attached,
+            !self.common.deadline.is_given() || probe.rhythm == Rhythm::Attached,
             "--deadline: {} has no cycles to judge in a comparison; leave it out, and name missed \
              in --figures for missed periods",
             probe.name

@@ -11,9 +11,9 @@ use clap::Args;
 
 use super::{Exit, flags::positive};
 use crate::{
-    probes::attach::{Attach, AttachTarget},
+    probes::attach::{Attach, AttachTarget, series_of_name},
     run::{
-        AttachedCommand, Document,
+        AttachedCommand, Deadlines, Document,
         probes::{ProbeInfo, Rhythm},
     },
     sys::root::Root,
@@ -80,15 +80,15 @@ pub(super) struct AttachFlags {
 const LOOK: Duration = Duration::from_millis(50);
 
 impl AttachedFlags {
-    /// Returns once there are such threads.
-    fn wait(&self, target: &AttachTarget) -> Result<()> {
+    /// Returns once there are such threads, also of each name that has a deadline.
+    fn wait(&self, plan: &Attach) -> Result<()> {
         if self.may_come {
             return Ok(());
         }
         let patience = self.wait_for_threads.map_or(0, |time| u64::try_from(time.0).unwrap_or(0));
         let end = Instant::now() + Duration::from_nanos(patience);
         loop {
-            match target.check(&Root::default()) {
+            match plan.check(&Root::default()) {
                 Err(_) if Instant::now() < end => thread::sleep(LOOK),
                 found => return found.map_err(|why| anyhow!(why)),
             }
@@ -165,7 +165,7 @@ impl AttachFlags {
     ///
     /// # Errors
     /// No threads are named, or they are in two ways, or no such threads exist.
-    pub(super) fn attach(&self, to_stderr: bool, deadline_ns: Option<i64>) -> Result<Attach> {
+    pub(super) fn attach(&self, to_stderr: bool, deadlines: Deadlines) -> Result<Attach> {
         let mut targets = self.targets();
         let is_name = |(flag, _): &(&str, AttachTarget)| *flag == "--comm";
         let only = self.there.comm.clone().filter(|_| self.has_command());
@@ -182,7 +182,17 @@ impl AttachFlags {
                  PATH, or let tardy start the program: tardy run attach -- COMMAND"
             );
         };
-        self.there.wait(&target)?;
-        Ok(Attach { target, only, to_stderr, deadline_ns })
+        if let Some(only) = &only {
+            let asked = deadlines.of_threads.iter().find(|own| own.name != series_of_name(only));
+            let other = asked.map_or("", |own| own.name.as_str());
+            ensure!(
+                asked.is_none(),
+                "--deadline: {other} is not measured, as --comm {only} names other threads; leave \
+                 one of them out"
+            );
+        }
+        let plan = Attach { target, only, to_stderr, deadlines };
+        self.there.wait(&plan)?;
+        Ok(plan)
     }
 }

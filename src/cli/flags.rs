@@ -2,16 +2,13 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::{
     loads::{LoadSpec, command},
     plain::plain,
-    report::{
-        deadline::{SeriesDeadline, deadlines},
-        without_host::{all_without_host, without_host},
-    },
+    report::without_host::{all_without_host, without_host},
     run::Run,
     sys::cpus::{Cpus, CpusError},
     units::{AmountError, Nanos, SampleCount, UnitError},
@@ -100,40 +97,6 @@ impl WithoutFlags {
             Some(Without::Host) => Ok(all_without_host(runs)?),
             None => Ok(runs),
         }
-    }
-}
-
-/// What latencies are to keep.
-#[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Output")]
-pub(super) struct DeadlineFlags {
-    /// Also print the share of periods that met this deadline, and rows of misses
-    ///
-    /// From the expiry to the wake-up; of messages, to the answer or the packet; of attached
-    /// threads that sleep by a timer, to the end of their work, which is measured where this is
-    /// given; of --work, to its end. Periods that passed while the thread slept count, each as late
-    /// as the wake-up that served it; where the end of work is judged, each period without any is
-    /// missed. Bursts, and the most misses in any 10, 100 and 1,000 periods, take the single
-    /// samples that --raw keeps, which are of wake-ups and messages. A run remembers its deadline,
-    /// and `tardy show` uses it without --deadline.
-    #[arg(long, value_name = "TIME", value_parser = positive)]
-    pub deadline: Option<Nanos>,
-}
-
-impl DeadlineFlags {
-    /// What a deadline is to a run: this one, or else the run's own. `None` without a deadline.
-    ///
-    /// # Errors
-    /// A log that cannot be read.
-    pub(super) fn of(self, run: &Run) -> Result<Option<Vec<SeriesDeadline>>> {
-        let own = || run.document.parameters.deadline_ns;
-        let deadline_ns = self.deadline.map(|time| time.0).or_else(own);
-        let which = match deadline_ns {
-            Some(deadline_ns) => format!("the deadline of {}", Nanos(deadline_ns)),
-            None => "the deadlines of the threads".to_owned(),
-        };
-        let found = deadlines(run, deadline_ns).map_err(|damage| anyhow!("{which}: {damage}"))?;
-        Ok(Some(found).filter(|found| deadline_ns.is_some() || !found.is_empty()))
     }
 }
 

@@ -7,6 +7,7 @@ mod bandwidth;
 mod check;
 mod compare;
 mod cyclictest;
+mod deadline;
 mod drop_in;
 mod echo;
 mod empty_values;

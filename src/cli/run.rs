@@ -22,7 +22,8 @@ use super::{
     audio::AudioFlags,
     bandwidth::BandwidthFlags,
     cyclictest::EXAMPLES,
-    flags::{DeadlineFlags, FormatFlags, LoadFlags},
+    deadline::DeadlineFlags,
+    flags::{FormatFlags, LoadFlags},
     gates::{self, GateFlags},
     interactive::InteractiveFlags,
     inversion::InversionFlags,
@@ -216,7 +217,7 @@ impl RunFlags {
             json: self.format.is_json(),
             quiet: self.record.quiet,
             interrupts: self.record.interrupts,
-            deadline: self.deadline,
+            deadline: self.deadline.clone(),
         })
     }
 
@@ -292,10 +293,13 @@ impl RunFlags {
             None => (None, new_id()?),
         };
         let length = self.length.of(probe, self.attach.has_command());
-        let deadline = self.deadline.deadline.filter(|_| probe.rhythm == Rhythm::Interrupts);
-        let peak_over_ns = deadline.map(|time| time.0);
+        let deadline_ns = self.deadline.all_ns();
+        let peak_over_ns = deadline_ns.filter(|_| probe.rhythm == Rhythm::Interrupts);
         let (directory, name) = self.place(store, &id)?;
         let is_attached = probe.rhythm == Rhythm::Attached;
+        if !is_attached {
+            self.deadline.refuse_names(probe.name)?;
+        }
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(RunPlan {
             probe,
@@ -305,7 +309,7 @@ impl RunFlags {
             warmup_ns: self.length.warmup.0,
             stop_over_ns: self.length.stop_over.map(|over| over.0),
             foreign_trace: self.length.foreign_trace()?,
-            deadline_ns: self.deadline.deadline.map(|time| time.0),
+            deadline_ns,
             raw: self.record.raw,
             cpus,
             policy: (policy, found_policy),

@@ -8,7 +8,8 @@ pub(super) use crate::sys::run_id::new_id;
 
 use super::{
     Exit,
-    flags::{DeadlineFlags, FormatFlags, WithoutFlags},
+    deadline::DeadlineFlags,
+    flags::{FormatFlags, WithoutFlags},
     gates::{self, GateFlags},
     output,
 };
@@ -75,7 +76,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     let log = RunLog::read(&run);
     let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
     let found = flags.gates.find(store)?.decide(&run)?;
-    let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));
+    let tail = flags.tail.then(|| tail_of(&run)).flatten();
     let how_long = how_long_of(flags, &run)?;
     let deadlines = flags.deadline.of(&run)?;
     let mut caveats = RunLog::caveats(&run, &log);
@@ -108,6 +109,12 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     }
     // A gate also tells whether the figures may be believed.
     Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, Some(&found))))
+}
+
+/// What can be said of its tail, of responses where they lead; nothing if its log is damaged.
+fn tail_of(run: &Run) -> Option<RunTail> {
+    let led = run.led_by_responses();
+    RunLog::read(&led).ok().map(|log| RunTail::of(&led, log.blocks()))
 }
 
 /// What the statement takes that was asked about.

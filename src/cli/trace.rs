@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum, builder::PossibleValue};
 use super::flags::positive;
 use crate::{
     kernel,
-    run::{Calibration, TraceBy, TraceMode},
+    run::{Calibration, PeakRoom, TraceBy, TraceMode},
     session::TraceWish,
     store::Store,
-    units::Nanos,
+    units::{ByteSize, Nanos},
 };
 
 #[derive(Debug, Args)]
@@ -33,6 +33,12 @@ pub(super) struct TraceFlags {
     /// Keep every wake-up that is later than this, instead of the worst ones
     #[arg(long, value_name = "TIME", value_parser = positive)]
     peak_over: Option<Nanos>,
+    /// Use at most this much of the disk for peaks [default: 32MiB]
+    ///
+    /// What comes when it is full is counted and left out, but for a new worst one. The sums of
+    /// causes have all.
+    #[arg(long, value_name = "SIZE", value_parser = peak_room)]
+    peak_room: Option<u64>,
     /// Also keep all that every CPU did in the last TIME of the run: 5s
     ///
     /// With --stop-over that is what led to the latency that ended it. `tardy export --to perfetto`
@@ -104,6 +110,19 @@ enum Stacks {
     Off,
 }
 
+/// A size that holds some peaks at least.
+fn peak_room(text: &str) -> Result<u64, String> {
+    match text.parse::<ByteSize>().map_err(|error| error.to_string())? {
+        ByteSize(bytes) if bytes < LEAST_ROOM => {
+            Err(format!("{text} has no room for a peak; use 64KiB or more, or --peaks 0 for none"))
+        }
+        ByteSize(bytes) => Ok(bytes),
+    }
+}
+
+/// A peak with a long timeline takes some of that.
+const LEAST_ROOM: u64 = 64 << 10;
+
 /// How many peaks are kept by default.
 const PEAKS: u32 = 100;
 
@@ -156,6 +175,7 @@ impl TraceFlags {
         let of_peaks = [
             ("--peaks", self.peaks.is_some()),
             ("--peak-over", self.peak_over.is_some()),
+            ("--peak-room", self.peak_room.is_some()),
             ("--stacks", self.stacks.is_some()),
             ("--record", self.record.is_some()),
         ];
@@ -190,6 +210,7 @@ impl TraceFlags {
                 (None, Some(_)) => None,
                 (None, None) => over_ns,
             },
+            peak_room: self.peak_room.unwrap_or(PeakRoom::DEFAULT_BYTES),
             record_ns: self.record.map(|time| time.0),
             calibrate: self.calibrate,
         })

@@ -3,11 +3,12 @@
 mod blocks;
 mod fix;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use super::{
     Exit,
+    deadline::named,
     flags::{FormatFlags, WithoutFlags},
     output,
 };
@@ -18,7 +19,7 @@ use crate::{
         intervals::RunLog,
         why::{self, PeakFilter, PeakView},
     },
-    run::peaks::Cause,
+    run::{Run, peaks::Cause},
     store::Store,
     units::Nanos,
 };
@@ -63,6 +64,9 @@ pub(super) struct WhyFlags {
     /// All peaks, a line each: when, how late, and the main cause
     #[arg(long, help_heading = "Peaks")]
     oneline: bool,
+    /// Only those of this series, as cpu0; of an attached thread's name both wake-ups and responses
+    #[arg(long, value_name = "NAME", help_heading = "Peaks")]
+    series: Option<String>,
     /// Only those that woke up on this CPU
     #[arg(long, value_name = "CPU", help_heading = "Peaks")]
     cpu: Option<u32>,
@@ -105,10 +109,24 @@ impl WhyFlags {
                 until.typed()
             );
         }
-        let (cpu, cause) = (self.cpu, self.cause);
+        let (series, cpu, cause) = (self.series.clone(), self.cpu, self.cause);
         let [since_ns, until_ns] = [self.since, self.until].map(|time| time.map(|time| time.0));
-        Ok(PeakFilter { cpu, cause, since_ns, until_ns })
+        Ok(PeakFilter { series, cpu, cause, since_ns, until_ns })
     }
+}
+
+/// Refuses a series that the run does not have.
+fn check_series(series: &str, run: &Run) -> Result<()> {
+    let known = || run.document.series.iter().map(|own| own.name.as_str());
+    if known().any(|name| name == series) {
+        return Ok(());
+    }
+    let whole: Vec<&str> = run.document.wakeups().map(|own| own.name.as_str()).collect();
+    bail!(
+        "--series {series}: {} has no such series; there are {}",
+        run.document.name,
+        named(&whole)
+    )
 }
 
 /// Prints the explanation.
@@ -128,6 +146,9 @@ pub(super) fn why(flags: &WhyFlags, store: &Store, argv: Vec<String>) -> Result<
     let (mut why, document) = why::document(&run)?;
     if let Some(number) = flags.fix.fix {
         return fix::run(&flags.fix, number, flags.format.is_json(), (&why, &run), store, argv);
+    }
+    if let Some(series) = &filter.series {
+        check_series(series, &run)?;
     }
     let kept = why.peaks.len();
     why.peaks.retain(|peak| filter.takes(peak, &document));

@@ -117,11 +117,24 @@ fn progress(view: &LiveView, ink: Ink) -> (String, Style) {
 
 /// `34,567 wake-ups; worst 1.2 ms on cpu1 at 12.3 s, 61% softirq: NET_RX`
 fn measured(view: &LiveView) -> String {
-    let once = view.rows.iter().filter(|row| row.pooled_in.is_none() && !row.is_response);
-    let samples = once.fold(0_u64, |sum, row| sum.saturating_add(row.samples));
-    let mut text = many(samples, view.sample.0);
-    let wakeups = view.rows.iter().filter(|row| row.max_ns.is_some() && !row.is_response);
-    let worst = wakeups.max_by_key(|row| row.max_ns);
+    let once = || view.rows.iter().filter(|row| row.pooled_in.is_none() && row.leads);
+    let sum = |of_responses: bool| {
+        let those = once().filter(|row| row.is_response == of_responses);
+        those.fold(0_u64, |sum, row| sum.saturating_add(row.samples))
+    };
+    let mut text = match (sum(true), sum(false)) {
+        (0, samples) => many(samples, view.sample.0),
+        (responses, 0) => many(responses, "response"),
+        (responses, samples) => {
+            format!("{}, {}", many(responses, "response"), many(samples, view.sample.0))
+        }
+    };
+    // What has a deadline comes first, however late others were.
+    let rows = || view.rows.iter().filter(|row| row.max_ns.is_some() && row.leads);
+    let worst = |of_responses: bool| {
+        rows().filter(|row| row.is_response == of_responses).max_by_key(|row| row.max_ns)
+    };
+    let worst = worst(true).or_else(|| worst(false));
     if let Some(row) = worst
         && let Some(max_ns) = row.max_ns
     {

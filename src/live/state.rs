@@ -125,7 +125,8 @@ impl ViewState {
         let mut rows: Vec<_> = view.rows.iter().filter(|row| self.takes(row, view)).collect();
         let by = |key: fn(&SeriesRow) -> Option<i64>| move |row: &&SeriesRow| Reverse(key(row));
         match self.sort {
-            Sort::Record => {}
+            // What answers the question first.
+            Sort::Record => rows.sort_by_key(|row| !(row.is_response && row.leads)),
             Sort::Max => rows.sort_by_key(by(|row| row.max_ns)),
             Sort::P99 => rows.sort_by_key(by(|row| row.p99_ns)),
             Sort::Now => rows.sort_by_key(by(|row| row.now_ns)),

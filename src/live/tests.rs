@@ -11,6 +11,7 @@ fn row(name: &str, cpu: Option<u32>, max_ns: i64) -> SeriesRow {
         name: name.into(),
         pooled_in: None,
         is_response: false,
+        leads: true,
         cpu,
         samples: 20_000,
         missed: cpu.map(|cpu| cpu.into()),
@@ -281,6 +282,7 @@ fn threads_and_responses_of_wakeups_are_counted_with_them_once() {
     let one = |name: &str, pool: Option<&str>| SeriesRow {
         pooled_in: pool.map(str::to_owned),
         is_response: name.ends_with("response"),
+        leads: !name.ends_with("response"),
         ..row(name, None, 50_000)
     };
     let mut view = view(vec![
@@ -295,4 +297,23 @@ fn threads_and_responses_of_wakeups_are_counted_with_them_once() {
     let own: Vec<&str> = text.lines().filter(|line| line.starts_with("app")).collect();
     assert!(own[1].contains("61% host"), "{text}");
     assert!(!own[2].contains("61%"), "its worst is not kept: {text}");
+}
+
+#[test]
+fn responses_of_attached_threads_with_a_deadline_lead() {
+    let one = |name: &str, leads: bool, max_ns: i64| SeriesRow {
+        is_response: name.ends_with("response"),
+        leads,
+        ..row(name, None, max_ns)
+    };
+    let view = view(vec![
+        one("ctl", false, 60_000),
+        one("log", true, 9_000_000),
+        one("ctl/response", true, 5_400_000),
+    ]);
+    let text = shown(&view, &ViewState::new(), LARGE);
+    has(&text, &["20,000 responses, 20,000 wake-ups; worst 5.40 ms on ctl/response"]);
+    let rows = || text.lines().filter(|line| line.starts_with("ctl") || line.starts_with("log"));
+    assert!(rows().next().is_some_and(|line| line.starts_with("ctl/response")), "{text}");
+    assert_eq!(rows().count(), 3);
 }

@@ -63,6 +63,9 @@ pub(crate) struct SeriesRow {
     pub pooled_in: Option<String>,
     /// Whether it is of the work after wake-ups.
     pub is_response: bool,
+    /// Whether it answers what was asked: the responses of a thread with a deadline, else its
+    /// wake-ups.
+    pub leads: bool,
     /// The CPU that it measures; `None` if it is of none.
     pub cpu: Option<u32>,
     /// Samples so far.

@@ -241,7 +241,7 @@ pub(super) fn remarks(document: &Document) -> Vec<String> {
 
 /// Of a run without a deadline: what the period of a thread would be as one.
 fn suggested_deadline(document: &Document) -> Option<String> {
-    if !document.judged_cycles().is_empty() || document.parameters.deadline_ns.is_some() {
+    if !document.judged_cycles().is_empty() || !document.deadlines().is_empty() {
         return None;
     }
     let rows = document.attached.iter().flat_map(|record| &record.rows);

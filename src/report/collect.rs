@@ -23,6 +23,7 @@ use super::{
     time_range::TimeRange,
     tracks, without_host, words,
 };
+use crate::analysis::between::BetweenThreads;
 use crate::run::{
     CaveatKind, Document, LatencyView, Run, SeriesSummary, names,
     per_period::per_period,
@@ -116,6 +117,7 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         line: words::line(document),
         without_host: without_host::sentences(document),
         samples: SampleName::of(document).into(),
+        drawn: SampleName::drawn(document).into(),
         scheduled_first: headline::MissedInAll::of(document).come_first(),
         command: words::command(&document.argv),
         series: series
@@ -127,6 +129,7 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         machine,
         loads,
         interrupts,
+        between: between_of(run, &causes),
         blame: causes::page::blame(&causes, causes::responses::of(&causes)),
         peaks,
         deadlines: deadlines_of(run, within),
@@ -136,13 +139,19 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
     }
 }
 
+fn between_of(run: &Run, causes: &Causes) -> Vec<BetweenThreads> {
+    let blame = causes.blame.as_ref();
+    blame
+        .map_or_else(Vec::new, |blame| causes::between_threads(&run.document, blame, &causes.worst))
+}
+
 /// Levels of a stretch say nothing of the run.
 /// A log that cannot be read whole is told by a caveat already.
 fn deadlines_of(run: &Run, within: TimeRange) -> Vec<SeriesDeadline> {
     if within != TimeRange::ALL {
         return Vec::new();
     }
-    deadlines(run, run.document.parameters.deadline_ns).unwrap_or_default()
+    deadlines(run, &run.document.deadlines()).unwrap_or_default()
 }
 
 fn tail_of(run: &Run, blocks: &SeriesBlocks, within: TimeRange) -> RunTail {

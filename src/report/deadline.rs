@@ -14,7 +14,7 @@ use crate::{
         percentile::BlockCount,
     },
     run::{
-        AttachedLatency, AttachedRow, CycleBegin, Document, Run, SeriesSummary,
+        AttachedLatency, AttachedRow, CycleBegin, Deadlines, Document, Run, SeriesSummary,
         counts::SeriesCounts, names, per_period::per_period,
     },
 };
@@ -96,9 +96,9 @@ pub struct WorstInterval {
 ///
 /// # Errors
 /// A damaged log, or more counts than memory is given to.
-pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadline>, String> {
+pub fn deadlines(run: &Run, asked: &Deadlines) -> Result<Vec<SeriesDeadline>, String> {
     let series = &run.document.series;
-    let judged = judged(&run.document, deadline_ns);
+    let judged = judged(&run.document, asked);
     if judged.is_empty() {
         return Ok(Vec::new());
     }
@@ -125,7 +125,7 @@ pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadli
     if let Some(what) = damage {
         return Err(format!("series.hlog: {what}"));
     }
-    let kept = deadline_ns.and_then(|deadline_ns| kept(run, deadline_ns));
+    let kept = asked.all_ns.and_then(|deadline_ns| kept(run, deadline_ns));
     let one = |(number, deadline_ns): &(usize, i64)| {
         let (number, deadline_ns, own) = (*number, *deadline_ns, &series[*number]);
         let kept = kept.as_ref().and_then(|kept| kept.get(number).filter(|_| !own.is_part()));
@@ -163,14 +163,14 @@ const fn is_stage(row: &AttachedRow) -> bool {
 }
 
 /// The numbers of the series that have a deadline, and which.
-fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
+fn judged(document: &Document, asked: &Deadlines) -> Vec<(usize, i64)> {
     let response_of = |name: &str| {
         document
             .series
             .iter()
             .position(|series| series.stage_of.as_deref() == Some(name) && series.is_response())
     };
-    if let Some(deadline_ns) = deadline_ns {
+    if !asked.is_empty() {
         let whole = document.series.iter().enumerate().filter(|(_, own)| !own.is_part());
         // A wake-up by others does not tell since when its work is due.
         let is_one = |own: &SeriesSummary| {
@@ -178,9 +178,11 @@ fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
             document.attached.is_none() || latency == Some(AttachedLatency::Lateness)
         };
         let place = |(number, own): (usize, &SeriesSummary)| {
-            response_of(&own.name).or(is_one(own).then_some(number))
+            let deadline_ns = asked.of(&own.name)?;
+            let number = response_of(&own.name).or(is_one(own).then_some(number))?;
+            Some((number, deadline_ns))
         };
-        return whole.filter_map(place).map(|number| (number, deadline_ns)).collect();
+        return whole.filter_map(place).collect();
     }
     let rows = document.attached.iter().flat_map(|record| &record.rows);
     let own = |row: &AttachedRow| {
@@ -278,7 +280,29 @@ fn kept(run: &Run, deadline_ns: i64) -> Option<Vec<Misses>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{report::fixture, run::AttachRecord};
+    use crate::{
+        report::fixture,
+        run::{AttachRecord, ThreadDeadline},
+    };
+
+    fn all(deadline_ns: i64) -> Deadlines {
+        Deadlines::of_all(Some(deadline_ns))
+    }
+
+    #[test]
+    fn each_series_is_judged_by_its_own_deadline_and_others_by_none() {
+        let place = tempfile::tempdir().unwrap();
+        let blocks = || vec![vec![300_000_u64; 90], vec![2_000_000; 10]];
+        let series = [("ctl", blocks()), ("act", blocks()), ("log", blocks())];
+        let run = fixture::written(&place.path().join("r"), &series);
+        let own = |name: &str, deadline_ns| ThreadDeadline { name: name.into(), deadline_ns };
+        let of_threads = vec![own("act", 3_000_000), own("ctl", 1_000_000)];
+        let found = deadlines(&run, &Deadlines { all_ns: None, of_threads }).unwrap();
+        let found: Vec<_> =
+            found.iter().map(|own| (own.series.as_str(), own.deadline_ns, own.missed)).collect();
+        // Each of the ten also slept through a period.
+        assert_eq!(found, [("ctl", 1_000_000, 20), ("act", 3_000_000, 0)]);
+    }
 
     #[test]
     fn counts_say_how_many_missed_and_not_in_which_order() {
@@ -288,13 +312,13 @@ mod tests {
         };
         let blocks = (0..100).map(block).collect();
         let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
-        let found = deadlines(&run, Some(500_000)).unwrap().remove(0);
+        let found = deadlines(&run, &all(500_000)).unwrap().remove(0);
         assert_eq!((found.periods, found.missed), (10_000, 50));
         assert!((found.share_met - 0.995).abs() < 1e-12);
         assert!(found.share_met_low.unwrap() < 0.995 && found.share_met_high.unwrap() > 0.995);
         assert_eq!((found.longest_burst, found.windows.len()), (None, 0));
         assert_eq!(found.worst_interval.map(|own| (own.missed, own.samples)), Some((1, 100)));
-        let met = deadlines(&run, Some(700_000)).unwrap().remove(0);
+        let met = deadlines(&run, &all(700_000)).unwrap().remove(0);
         assert_eq!((met.missed, met.share_met_low, met.worst_interval), (0, None, None));
     }
 
@@ -304,7 +328,7 @@ mod tests {
         let mut blocks = vec![vec![5_000_u64; 100]; 50];
         blocks[7][3] = 3_400_000;
         let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
-        let found = deadlines(&run, Some(500_000)).unwrap().remove(0);
+        let found = deadlines(&run, &all(500_000)).unwrap().remove(0);
         // The sample, and of the three periods that it slept through the two that were over it.
         assert_eq!((found.periods, found.missed), (5_003, 3));
     }
@@ -323,7 +347,7 @@ mod tests {
             work.stage_of = Some("cpu0".into());
             work.stage = Some("response".into());
         });
-        let found = deadlines(&run, Some(2_000_000)).unwrap().remove(0);
+        let found = deadlines(&run, &all(2_000_000)).unwrap().remove(0);
         assert_eq!(found.series, "cpu0/response");
         // One cycle over it, and three periods without any; the view per period has two of those
         // within it.
@@ -351,7 +375,7 @@ mod tests {
                 work.stage = Some("response".into());
                 document.attached = Some(AttachRecord { rows, ..AttachRecord::default() });
             });
-            deadlines(&run, Some(2_000_000)).unwrap().remove(0)
+            deadlines(&run, &all(2_000_000)).unwrap().remove(0)
         };
         let kept = r#""missed": 4,"#;
         let [one, two] = [r#""tid": 1,"#, r#""tid": 2,"#];

@@ -164,6 +164,7 @@ pub(crate) fn judged() -> Document {
         by: "comm".into(),
         target: "ctl".into(),
         only: None,
+        deadlines: Vec::new(),
     });
     document.parameters.deadline_ns = Some(1_000_000);
     document.series.iter_mut().for_each(as_attached);

@@ -68,7 +68,7 @@ fn measured(document: &Document, why: Option<&str>) -> String {
         SampleName::Packet => packets(document, ns, (worst, max)),
         SampleName::Gap => gaps(ns, (worst, max)),
         SampleName::Frame => frames(ns, (worst, max)),
-        SampleName::WakeUp | SampleName::Wait | SampleName::Sample => {
+        SampleName::WakeUp | SampleName::Wait | SampleName::Sample | SampleName::Response => {
             wakeups(ns, (worst, max), &missed)
         }
     };

@@ -47,6 +47,7 @@ pub struct StatementCost {
 /// # Errors
 /// A series that the run does not have, a statement about missed periods, or a damaged log.
 pub fn how_long(run: &Run, gate: &Gate) -> Result<Vec<StatementCost>, String> {
+    let run = &run.led_by_responses();
     let document = &run.document;
     let names: Vec<String> = document.wakeups().map(|series| series.name.clone()).collect();
     if let Some(refusal) = gate.refusal(&names) {

@@ -18,7 +18,7 @@ use super::{
     trend::PageTrend,
     vocabulary::{SampleWords, Vocabulary},
 };
-use crate::run::Document;
+use crate::{analysis::between::BetweenThreads, run::Document};
 
 /// The version of the page's data.
 pub const PAGE_VERSION: u32 = 2;
@@ -99,6 +99,8 @@ pub struct PageRun {
     pub record: Document,
     /// What its samples are called.
     pub samples: SampleWords,
+    /// What is drawn of them: of attached threads with a deadline their responses.
+    pub drawn: SampleWords,
     /// Whether too many periods were missed for the view per wake-up: then
     /// the view per scheduled period comes first. Of several runs it does not where a series of one
     /// of them missed periods and has no such view.
@@ -124,6 +126,9 @@ pub struct PageRun {
     /// What late wake-ups were blamed on; null where that was not recorded.
     #[serde(default)]
     pub blame: Option<PageBlame>,
+    /// What the threads of an attached program did to each other, the longest waits first.
+    #[serde(default)]
+    pub between: Vec<BetweenThreads>,
     /// The worst wake-ups, whole.
     #[serde(default)]
     pub peaks: PagePeaks,

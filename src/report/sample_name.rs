@@ -29,4 +29,15 @@ mod tests {
         assert_eq!(SampleName::of_all([&timer, &stream]).many(), "samples");
         assert_eq!(SampleName::of(&stream).one(), "packet");
     }
+
+    #[test]
+    fn where_responses_lead_they_are_what_is_drawn() {
+        let mut judged = fixture::judged();
+        assert_eq!(SampleName::drawn(&judged), SampleName::WakeUp);
+        judged.lead_by_responses();
+        assert_eq!(SampleName::drawn(&judged).many(), "samples", "log has wake-ups alone");
+        judged.series.iter_mut().filter(|own| own.name == "log").for_each(|own| own.count = 0);
+        assert_eq!(SampleName::drawn(&judged).many(), "responses");
+        assert_eq!(SampleName::of(&judged).many(), "wake-ups", "causes are of these");
+    }
 }

@@ -24,7 +24,7 @@ impl Vocabulary {
     #[must_use]
     pub fn of<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Self {
         Self {
-            samples: SampleName::of_all(documents).into(),
+            samples: SampleName::drawn_of_all(documents).into(),
             causes: Cause::ALL.map(|cause| (cause, head(cause).to_owned())).into(),
             series: SERIES.map(|(name, words)| (name.to_owned(), words.to_owned())).into(),
         }
@@ -48,6 +48,8 @@ pub struct SampleWords {
 impl From<SampleName> for SampleWords {
     fn from(kind: SampleName) -> Self {
         let [one, many, measure] = [kind.one(), kind.many(), kind.measure()].map(str::to_owned);
+        // They are wake-ups and what came of them.
+        let kind = if kind == SampleName::Response { SampleName::WakeUp } else { kind };
         Self { kind, one, many, measure }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    AttachedRow, CycleBegin, Document, SeriesSummary,
+    AttachedRow, CycleBegin, Deadlines, Document, Run, SeriesSummary,
     probes::ProbeRecord,
     series_name::{LATENESS, whole_of_response},
 };
@@ -32,7 +32,28 @@ impl JudgedCycles<'_> {
     }
 }
 
+impl Run {
+    /// The same run, in which the responses of attached threads with a deadline take the place of
+    /// their wake-ups: [`Document::lead_by_responses`].
+    #[must_use]
+    pub fn led_by_responses(&self) -> Self {
+        let mut led = self.clone();
+        led.document.lead_by_responses();
+        led
+    }
+}
+
 impl Document {
+    /// What was to be kept in this run.
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
+        let of_threads = match &self.probe {
+            ProbeRecord::Attach(asked) => asked.deadlines.clone(),
+            _ => Vec::new(),
+        };
+        Deadlines { all_ns: self.parameters.deadline_ns, of_threads }
+    }
+
     /// The series that answer what was asked, each sample once: in place of the wake-ups of an
     /// attached thread its responses, where they were measured.
     #[must_use]

@@ -16,6 +16,7 @@ pub mod compared;
 pub mod conditions;
 pub mod copy;
 pub mod counts;
+mod deadlines;
 mod details;
 mod details_table;
 pub mod directory;
@@ -41,6 +42,7 @@ pub mod writer;
 pub mod messages;
 pub mod measured_steal;
 mod part_names;
+mod peak_room;
 pub mod peaks;
 pub mod peaks_file;
 pub mod plan_record;
@@ -94,6 +96,7 @@ pub use caveat_kind::{
     UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
+pub use deadlines::{Deadlines, ThreadDeadline};
 pub use details_table::{CauseSum, LateDetails, RunDetails, SeriesDetails};
 pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{
@@ -110,6 +113,7 @@ pub use judged::JudgedCycles;
 pub use latency_view::LatencyView;
 pub use live_state::{LiveLoad, LiveState};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
+pub use peak_room::PeakRoom;
 pub use plan_record::{
     CellStatus, PLAN, PLAN_LOCK, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus,
 };

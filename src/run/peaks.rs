@@ -14,7 +14,7 @@ pub use super::part_names::{
     EARLIER_PACKETS, EARLIER_WORK, EVENTS_LOST, HELD_BY, INVERSION, KERNEL_ENTRY, MESSAGE_PATH,
     NOT_ANALYSED, PACING, WAKE_UP_PATH,
 };
-use super::stolen::StolenRecord;
+use super::{stolen::StolenRecord, trace::is_zero};
 
 /// What made a wake-up late. The order is that of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -338,6 +338,9 @@ pub struct Blame {
     pub unmatched: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
+    /// Peaks that were not kept, as there was no more room for them (`--peak-room`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peaks_left_out: u64,
     /// The parts that appear in `buckets`, each once.
     pub causes: Vec<CauseOf>,
     /// By latency, lowest first; only those with a wake-up.

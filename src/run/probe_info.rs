@@ -94,6 +94,10 @@ pub enum SampleName {
     Wait,
     /// Of several runs that do not measure the same.
     Sample,
+    /// Of an attached thread: from the expiry of its timer to the end of its work. No probe has it
+    /// alone, and no record.
+    #[serde(skip)]
+    Response,
 }
 
 impl SampleName {
@@ -108,6 +112,7 @@ impl SampleName {
             Self::Frame => "frame",
             Self::Wait => "wait",
             Self::Sample => "sample",
+            Self::Response => "response",
         }
     }
 
@@ -122,6 +127,7 @@ impl SampleName {
             Self::Frame => "frames",
             Self::Wait => "waits",
             Self::Sample => "samples",
+            Self::Response => "responses",
         }
     }
 
@@ -129,7 +135,7 @@ impl SampleName {
     #[must_use]
     pub const fn late(self) -> &'static str {
         match self {
-            Self::RoundTrip | Self::Gap | Self::Wait => "longer",
+            Self::RoundTrip | Self::Gap | Self::Wait | Self::Response => "longer",
             Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "later",
         }
     }
@@ -141,6 +147,7 @@ impl SampleName {
             Self::RoundTrip => "round trip",
             Self::Gap => "gap",
             Self::Wait => "wait",
+            Self::Response => "response time",
             Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "latency",
         }
     }

@@ -14,7 +14,8 @@ pub(crate) const LATENESS: &str = "lateness";
 
 /// The attached thread, or name, whose responses the series called `name` has: `app` for
 /// `app/response`.
-pub(super) fn whole_of_response(name: &str) -> Option<&str> {
+#[must_use]
+pub fn whole_of_response(name: &str) -> Option<&str> {
     stage_of(name).filter(|(_, stage)| *stage == RESPONSE).map(|(whole, _)| whole)
 }
 

@@ -69,6 +69,12 @@ pub struct LostEvents {
     pub events: u64,
 }
 
+/// Whether a count need not be written.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(super) const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Whether wake-ups were traced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -105,6 +111,9 @@ pub struct TraceRecord {
     /// were waiting.
     #[serde(default)]
     pub passed_over: u64,
+    /// Peaks that were not kept, as there was no more room for them (`--peak-room`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peaks_left_out: u64,
     /// Above this every wake-up was blamed, at the end of the run; ns. 0 if there was no such
     /// wake-up.
     #[serde(default)]

@@ -391,7 +391,8 @@ mod tests {
         assert!(maker.begin(&document()).is_err());
         assert!(maker.append(names::MACHINE, b"x").is_err());
         assert!(maker.append_samples(0, &[Sample { t_ns: 1, latency_ns: 1 }]).is_err());
-        assert!(crate::run::BlameFiles::create(maker.directory()).is_err());
+        let room = crate::run::PeakRoom::new(u64::MAX);
+        assert!(crate::run::BlameFiles::create(maker.directory(), room).is_err());
         maker.replace_live(&mut std::iter::empty(), &mut || ()).unwrap();
         assert!(fs::symlink_metadata(at("run/live.hlog")).unwrap().is_file(), "replaced");
         maker.finish(&document()).unwrap();

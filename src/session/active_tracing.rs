@@ -121,6 +121,7 @@ impl TraceEnd {
             record.lost_events = blame.lost_events;
             record.blamed = blame.blamed;
             record.passed_over = blame.passed_over;
+            record.peaks_left_out = blame.peaks_left_out;
             record.threshold_ns = blame.threshold_ns;
         }
     }

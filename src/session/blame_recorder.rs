@@ -354,6 +354,7 @@ impl Thread {
     fn sums(&self) -> Blame {
         let mut blame = self.work.blamer.record();
         blame.until_ns = Some(now_ns());
+        blame.peaks_left_out = self.work.files.left_out();
         // What no ring had room for was late too.
         for thread in &self.work.threads {
             let dropped = thread.samples.dropped();

@@ -18,6 +18,8 @@ pub(crate) struct TraceWish {
     pub keep: usize,
     /// Instead all later than this, ns.
     pub peak_over_ns: Option<i64>,
+    /// The bytes of the disk that peaks may take.
+    pub peak_room: u64,
     /// The time at the end of the run of which all activity of the CPUs is kept, ns.
     pub record_ns: Option<i64>,
     /// What it costs is measured before the run.

@@ -26,7 +26,7 @@ use crate::{
     peaks::Blamer,
     probes::{TracedThread, Tracing},
     run::{
-        BlameFiles, MissingTracepoint, TraceBy, TraceMode, TraceRecord,
+        BlameFiles, MissingTracepoint, PeakRoom, TraceBy, TraceMode, TraceRecord,
         probes::{LatencyFrom, ProbeInfo, Rhythm},
     },
     setup::{facts, journal::Journal},
@@ -317,7 +317,9 @@ impl Loaded {
         let machine = Box::new(ThisMachine::new(events, symbols, run.free, &measured));
         let kept = (run.wish.keep, run.wish.peak_over_ns);
         let asked = wishes(&measured, kept, run.virtual_machine, later.is_some());
-        let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
+        let room = PeakRoom::new(run.wish.peak_room);
+        let files = BlameFiles::create(run.directory, room);
+        let files = files.context("cannot write the run directory")?;
         let recorder = BlameRecorder::start(blame_recorder::BlameInputs {
             tracer: source,
             blamer: Blamer::new(late_samples::followed(&threads), asked, machine),

@@ -111,6 +111,8 @@ export type AskedSetup = {
 export type AttachParameters = {
   /** How its threads were named: `pid`, `tid`, `comm`, `cgroup` or `command`. */
   by: string;
+  /** What the cycles of threads of a name are to keep, where that has a separate deadline. */
+  deadlines?: ThreadDeadline[];
   /** Only threads of this name; absent for all of them. */
   only?: string | null;
   /** The number, the name, the directory, or the words of the command. */
@@ -350,6 +352,22 @@ export type BandwidthParameters = {
 
 /** What the name of a cause rests on. */
 export type Basis = "measured" | "inferred" | "none";
+
+/** One thread that waited for another one, or all of its name. */
+export type BetweenThreads = {
+  /** How long together, ns. */
+  ns: number;
+  /** On what: `CPU`, which the other one had; a lock with its address, where that is known; `futex`, `I/O`; `wake-up` if all that is known is who ended the wait. */
+  on: string;
+  /** Who kept the one that was waited for from the CPU meanwhile, longest first. */
+  preempted_by: HolderPreempted[];
+  /** In how many late cycles at least, or of threads without a deadline late wake-ups, of those that were analysed. */
+  times: number;
+  /** Who waited. */
+  who: string;
+  /** For whom: the task that had what it wanted, or woke it. */
+  whom: string;
+};
 
 /** What made a wake-up late. The order is that of tables. */
 export type Cause = "irqs_off" | "hardirq" | "softirq" | "thread" | "nonpreemptible" | "lock" | "idle_exit" | "migration" | "throttled" | "page_fault" | "own_work" | "wait" | "stopped" | "host" | "hardware" | "tracing" | "unexplained";
@@ -846,6 +864,16 @@ export type Heat = {
   latency: number[];
   /** Index into `time_edges_s`. */
   time: number[];
+};
+
+/** A task that kept the holder of a lock from the CPU while a thread waited for that lock. */
+export type HolderPreempted = {
+  /** Whether it ranks below the thread that waits: a priority inversion. */
+  is_inversion: boolean;
+  /** How long together, ns. */
+  ns: number;
+  /** Its name, with its policy and priority: `vision (fifo 50)`. */
+  task: string;
 };
 
 /** A state that an idle CPU may fall into. */
@@ -1449,6 +1477,8 @@ export type PageRow = {
 
 /** One run. */
 export type PageRun = {
+  /** What the threads of an attached program did to each other, the longest waits first. */
+  between: BetweenThreads[];
   /** What late wake-ups were blamed on; null where that was not recorded. */
   blame: PageBlame | null;
   /** The command line, quoted for a shell. */
@@ -1457,6 +1487,8 @@ export type PageRun = {
   cpu_use: PageCpuUse;
   /** What the run's deadline was to each series; none where it had none, and on a page of a stretch of time. */
   deadlines: SeriesDeadline[];
+  /** What is drawn of them: of attached threads with a deadline their responses. */
+  drawn: SampleWords;
   /** One sentence for a manager. */
   headline: string;
   /** All series together, counts per time and latency bin. */
@@ -2164,6 +2196,14 @@ export type TaskNameShare = {
   user: number;
 };
 
+/** What the cycles of threads of one name are to keep. */
+export type ThreadDeadline = {
+  /** Ns. */
+  deadline_ns: number;
+  /** The name, as series have it. */
+  name: string;
+};
+
 /** What a measured thread used. */
 export type ThreadUse = {
   /** CPU time, ns. */
@@ -2250,6 +2290,8 @@ export type TraceRecord = {
   missing: MissingTracepoint[];
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
+  /** Peaks that were not kept, as there was no more room for them (`--peak-room`). */
+  peaks_left_out?: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. 0 if there was no such wake-up. */
   threshold_ns: number;
   /** Wake-ups that matched nothing that was traced and so have no stages. */
@@ -2347,7 +2389,7 @@ export const STRUCTURE: JsonMap = {
     AbVerdict: {"enum":["better","worse","same","inconclusive"]},
     AskedSetting: {"properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"type":"object"},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"settings":{"items":{"$ref":"#/$defs/AskedSetting"},"type":"array"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping","settings"],"type":"object"},
-    AttachParameters: {"properties":{"by":{"type":"string"},"only":{"type":["string","null"]},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
+    AttachParameters: {"properties":{"by":{"type":"string"},"deadlines":{"items":{"$ref":"#/$defs/ThreadDeadline"},"type":"array"},"only":{"type":["string","null"]},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
     AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
     AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
     AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},
@@ -2362,6 +2404,7 @@ export const STRUCTURE: JsonMap = {
     BandDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"band":{"type":"string"},"blamed_a":{"type":"number"},"blamed_b":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseDifference"},"type":"array"}},"required":["band","a_ns","b_ns","blamed_a","blamed_b","causes"],"type":"object"},
     BandwidthParameters: {"properties":{"cpu":{"type":"integer"},"directory":{"type":["string","null"]},"far_cpu":{"type":"integer"},"figures":{"items":{"type":"string"},"type":"array"}},"required":["figures","cpu","far_cpu","directory"],"type":"object"},
     Basis: {"enum":["measured","inferred","none"]},
+    BetweenThreads: {"properties":{"ns":{"type":"integer"},"on":{"type":"string"},"preempted_by":{"items":{"$ref":"#/$defs/HolderPreempted"},"type":"array"},"times":{"type":"integer"},"who":{"type":"string"},"whom":{"type":"string"}},"required":["who","whom","on","times","ns","preempted_by"],"type":"object"},
     Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","own_work","wait","stopped","host","hardware","tracing","unexplained"]},
     CauseDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"}},"required":["cause","name","a_ns","b_ns"],"type":"object"},
     CauseInBand: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"inferred":{"type":"number"},"name":{"type":"string"},"ns":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesShare"},"type":"array"},"share":{"type":"number"}},"required":["cause","name","ns","share","inferred","series"],"type":"object"},
@@ -2398,6 +2441,7 @@ export const STRUCTURE: JsonMap = {
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
     FoundThread: {"properties":{"cpus":{"type":"string"},"nice":{"type":"integer"},"policy":{"type":"string"},"priority":{"type":"integer"},"series":{"type":"string"},"tid":{"type":"integer"},"timer_slack_ns":{"type":"integer"}},"required":["series","tid","policy","priority","nice","cpus","timer_slack_ns"],"type":"object"},
     Heat: {"properties":{"count":{"items":{"type":"integer"},"type":"array"},"latency":{"items":{"type":"integer"},"type":"array"},"time":{"items":{"type":"integer"},"type":"array"}},"required":["time","latency","count"],"type":"object"},
+    HolderPreempted: {"properties":{"is_inversion":{"type":"boolean"},"ns":{"type":"integer"},"task":{"type":"string"}},"required":["task","ns","is_inversion"],"type":"object"},
     IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
     InteractiveParameters: {"properties":{"cpu":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"tasks":{"items":{"$ref":"#/$defs/InteractiveTask"},"type":"array"}},"required":["tasks","cpu","loops_per_ms"],"type":"object"},
     InteractiveTask: {"properties":{"name":{"type":"string"},"period_ns":{"type":["integer","null"]},"work_ns":{"type":["integer","null"]}},"required":["name","period_ns","work_ns"],"type":"object"},
@@ -2439,7 +2483,7 @@ export const STRUCTURE: JsonMap = {
     PagePlan: {"properties":{"answers":{"items":{"type":"string"},"type":"array"},"findings":{"items":{"$ref":"#/$defs/PageFinding"},"type":["array","null"]},"machine":{"type":"string"},"name":{"type":"string"}},"required":["name","machine","answers","findings"],"type":"object"},
     PageProfile: {"properties":{"contexts":{"items":{"prefixItems":[{"type":"string"},{"type":"number"}],"type":"array"},"type":"array"},"due":{"type":["integer","null"]},"event":{"type":"string"},"flame":{"$ref":"#/$defs/FlameGraph"},"hz":{"type":"integer"},"lost":{"type":"integer"},"other":{"type":"integer"},"samples":{"type":"integer"},"symbols":{"items":{"$ref":"#/$defs/SymbolShare"},"type":"array"},"tasks":{"items":{"$ref":"#/$defs/TaskNameShare"},"type":"array"},"tells_interrupts":{"type":"boolean"},"unit":{"type":"string"}},"required":["event","unit","hz","samples","due","lost","other","tells_interrupts","contexts","tasks","symbols","flame"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
-    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"cpu_use":{"$ref":"#/$defs/PageCpuUse"},"deadlines":{"items":{"$ref":"#/$defs/SeriesDeadline"},"type":"array"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"},"without_host":{"items":{"type":"string"},"type":"array"}},"required":["headline","line","without_host","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","deadlines","tail","cpu_use"],"type":"object"},
+    PageRun: {"properties":{"between":{"items":{"$ref":"#/$defs/BetweenThreads"},"type":"array"},"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"cpu_use":{"$ref":"#/$defs/PageCpuUse"},"deadlines":{"items":{"$ref":"#/$defs/SeriesDeadline"},"type":"array"},"drawn":{"$ref":"#/$defs/SampleWords"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"},"without_host":{"items":{"type":"string"},"type":"array"}},"required":["headline","line","without_host","record","samples","drawn","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","between","peaks","deadlines","tail","cpu_use"],"type":"object"},
     PageRunFigure: {"properties":{"high_ns":{"type":["integer","null"]},"low_ns":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"},"value_ns":{"type":"integer"}},"required":["name","value_ns","low_ns","high_ns","uncertain"],"type":"object"},
     PageScheduled: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"}},"required":["curve","histogram"],"type":"object"},
     PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"},"scheduled":{"anyOf":[{"$ref":"#/$defs/PageScheduled"},{"type":"null"}]}},"required":["name","curve","histogram","scheduled","heat","points"],"type":"object"},
@@ -2482,12 +2526,13 @@ export const STRUCTURE: JsonMap = {
     TailLevel: {"properties":{"high_ns":{"type":["integer","null"]},"is_extrapolation":{"type":"boolean"},"level_ns":{"type":"integer"},"low_ns":{"type":"integer"},"period_s":{"type":"number"}},"required":["period_s","level_ns","low_ns","high_ns","is_extrapolation"],"type":"object"},
     TailModel: {"properties":{"clusters":{"type":"integer"},"fit_probability":{"type":"number"},"levels":{"items":{"$ref":"#/$defs/TailLevel"},"type":"array"},"shape":{"type":"number"},"shape_high":{"type":"number"},"shape_low":{"type":"number"},"threshold_ns":{"type":"integer"}},"required":["threshold_ns","clusters","fit_probability","shape","shape_low","shape_high","levels"],"type":"object"},
     TaskNameShare: {"properties":{"kernel":{"type":"number"},"name":{"type":"string"},"samples":{"type":"integer"},"share":{"type":"number"},"tasks":{"type":"integer"},"user":{"type":"number"}},"required":["name","tasks","samples","share","user","kernel"],"type":"object"},
+    ThreadDeadline: {"properties":{"deadline_ns":{"type":"integer"},"name":{"type":"string"}},"required":["name","deadline_ns"],"type":"object"},
     ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
     TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"},"work_ns":{"type":["integer","null"]}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
     TraceBy: {"enum":["bpf","tracefs"]},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
     TraceMode: {"enum":["auto","off","stages","peaks"]},
-    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"by":{"anyOf":[{"$ref":"#/$defs/TraceBy"},{"type":"null"}]},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"lost_on":{"items":{"$ref":"#/$defs/LostEvents"},"type":"array"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]},"why_not_bpf":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
+    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"by":{"anyOf":[{"$ref":"#/$defs/TraceBy"},{"type":"null"}]},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"lost_on":{"items":{"$ref":"#/$defs/LostEvents"},"type":"array"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"peaks_left_out":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]},"why_not_bpf":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
     TrendEvent: {"properties":{"cause":{"type":"string"},"day":{"type":"string"},"is_worse":{"type":"boolean"},"kernel":{"type":"string"},"lines":{"items":{"type":"string"},"type":"array"},"size":{"type":"number"},"title":{"type":"string"}},"required":["day","is_worse","title","lines","kernel","cause","size"],"type":"object"},
     Validity: {"enum":["valid","weakened","invalid"]},
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},

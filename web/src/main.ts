@@ -13,6 +13,7 @@ import { comparisonSection } from './comparison/section';
 import { cpuUseSection } from './cpu-use/section';
 import { makeContext, samplesOf, type Context } from './context';
 import { h, runMark } from './dom';
+import { betweenSection } from './between';
 import { deadlineSection } from './deadlines';
 import { figureSection } from './figure-table';
 import { figures } from './figures';
@@ -76,6 +77,7 @@ function body(context: Context): HTMLElement[] {
     comparisonSection(context.page.comparisons, context.page.words.samples.many, (runs) => samplesOfAll(context, runs)),
     deadlineSection(context),
     threadSection(context),
+    betweenSection(context),
     shape(context),
     tailSection(context),
     causeSection(context),

@@ -20,7 +20,7 @@ export type RunRecord = data.RunRecord;
 export type {
   Json, JsonMap, PageMatrix, PageScheduled, PageSeries, Heat, Points, PointKind, MachineTrack, CpuBusy, LoadTrack, InterruptRow, Status, Validity, Effect,
   FigureRecord, MessageRecord, EndRecord, FlowRecord, ClockRecord, Caveat, LoadRecord, LoadProof, Scheduled, SeriesSummary, ConfigTable,
-  AttachedRow, AttachedTimes, SeriesTail, PageComparison, ShiftPoint, FactDifference, BandDifference, ComparedFigureRow,
+  AttachedRow, AttachedTimes, BetweenThreads, SeriesTail, PageComparison, ShiftPoint, FactDifference, BandDifference, ComparedFigureRow,
   Column as MatrixKernel, PageRow as MatrixRow, PageCell as MatrixCell, Figure as MatrixFigure, LabFailure as MatrixFailure, PageCellRun, PageGate, PageRunFigure, MatrixKind, PageAb, AbCaveat, AbLook,
   PageTrend, TrendEvent, PageTrendRow, PageTrendFigure,
   PageSuite, PagePlan, PlanPart, PartFigure, FigureRange, PageFinding, CellCause,

@@ -26,7 +26,7 @@ export function pingpong([first, second]) {
     const [one] = run.series;
     const messages = { transport: 'zmq-tcp', size: 1, ends: [end('near', 'thread', 0, policy), end('far', 'process', 1, policy)], flows: [flow('rtt', run.record.series[0].count)], clock: null };
     const only = renamed(run, ['rtt'], { messages, probe: { name: 'pingpong', parameters: { transport: 'zmq-tcp', size: 1, cpu: 0, far_cpu: 1, far_priority: 0, to: null, foreign: false, timeout_ns: 1e9 } } });
-    return { ...only, samples: ROUND_TRIPS, heat: one.heat, headline: '99.9% of round trips took at most 66 us (one way 33 us, as half of it); the worst took 2.4 ms.' };
+    return { ...only, samples: ROUND_TRIPS, drawn: ROUND_TRIPS, heat: one.heat, headline: '99.9% of round trips took at most 66 us (one way 33 us, as half of it); the worst took 2.4 ms.' };
   };
   return [of(first, 'other 0'), of(second, 'fifo 90')];
 }
@@ -49,7 +49,7 @@ export function stream(run) {
   const stages = ['there', 'back'].flatMap((of, i) => ['pacing', 'transit'].map((stage) => ({ name: `${of}/${stage}`, from: both.record.series[i], histogram: both.series[i].histogram })));
   const summaries = stages.map(({ name, from }) => ({ ...from, name, stage_of: from.name, stage: name.split('/')[1] }));
   return {
-    ...both, samples: PACKETS, record: { ...both.record, series: [...both.record.series, ...summaries] }, stages: stages.map(({ name, histogram }) => ({ name, histogram })),
+    ...both, samples: PACKETS, drawn: PACKETS, record: { ...both.record, series: [...both.record.series, ...summaries] }, stages: stages.map(({ name, histogram }) => ({ name, histogram })),
     headline: '99.9% of packets came within 64 us of their scheduled time; the worst was 2.4 ms late there. 12 of 200,000 there were lost.',
   };
 }

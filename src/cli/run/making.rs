@@ -84,15 +84,14 @@ impl RunFlags {
                 return Ok((Box::new(audio), period_ns));
             }
             Rhythm::Attached => {
-                let deadline_ns = self.deadline.deadline.map(|time| time.0);
-                let made = self.attach.attach(self.format.is_json(), deadline_ns)?;
+                let deadlines = self.deadline.asked();
+                let made = self.attach.attach(self.format.is_json(), deadlines)?;
                 return Ok((Box::new(made), attach::PACE_NS));
             }
             Rhythm::Interval | Rhythm::Spin | Rhythm::Contest | Rhythm::Interrupts => {}
         }
         let mut timer = self.timer.timer(cpus.clone(), &terms);
-        let deadline_ns = self.deadline.deadline.map(|time| time.0);
-        timer.work = self.interactive.of_timer(&timer, deadline_ns)?;
+        timer.work = self.interactive.of_timer(&timer, self.deadline.all_ns())?;
         let plan = CpuPlan {
             timer,
             says_policy: self.setup.says_policy(),

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::{
-    cli::{flags::DeadlineFlags, gates, output, runs::ShownRun},
+    cli::{deadline::DeadlineFlags, gates, output, runs::ShownRun},
     report::{
         collect,
         deadline::SeriesDeadline,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How much of the result is asked for, and how.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct ResultFlags {
     pub json: bool,
     pub quiet: bool,
@@ -26,7 +26,7 @@ pub(super) struct ResultFlags {
 impl ResultFlags {
     /// Prints the result of the run in `held`, whose directory was made as `place`.
     pub(super) fn put(
-        self,
+        &self,
         document: &Document,
         (held, place): (&RunDirectory, &str),
         gates: Option<&[GateResult]>,
@@ -56,7 +56,7 @@ impl ResultFlags {
     }
 
     fn deadlines(
-        self,
+        &self,
         document: &Document,
         held: &RunDirectory,
     ) -> Result<Option<Vec<SeriesDeadline>>> {

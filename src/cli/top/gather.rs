@@ -1,6 +1,9 @@
 //! From what a look at the run and at the machine brought to the values that are shown.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use rustix::process::getpid;
 use tardy_hot::clock::now_ns;
@@ -14,6 +17,7 @@ use crate::{
         follow::{FollowedSeries, KeptPeak, MainPart, RecentCauses, RunFollower},
         peaks::Basis,
         probes::{Rhythm, SampleName},
+        series_name::whole_of_response,
     },
     sys::usage::cpu_time,
     units::{Nanos, many, rate, span},
@@ -115,7 +119,16 @@ impl Gatherer {
     fn rows(&self, elapsed_s: f64) -> Vec<SeriesRow> {
         let second = elapsed_s.min(self.follower.end_s() + 2.0).floor() as i64;
         let series = self.follower.series().iter().enumerate();
-        series.map(|(number, series)| self.row(number, series, second)).collect()
+        let judged = self.judged();
+        let leads = |name: &str| match whole_of_response(name) {
+            Some(whole) => judged.contains(whole),
+            None => !judged.contains(name),
+        };
+        let row = |(number, series): (usize, &FollowedSeries)| SeriesRow {
+            leads: leads(&series.head.name),
+            ..self.row(number, series, second)
+        };
+        series.map(row).collect()
     }
 
     fn row(&self, number: usize, series: &FollowedSeries, second: i64) -> SeriesRow {
@@ -125,6 +138,7 @@ impl Gatherer {
             name: series.head.name.clone(),
             pooled_in: series.head.pooled_in(),
             is_response: series.head.is_response(),
+            leads: true,
             cpu: series.head.cpu,
             samples: totals.count,
             missed: series.head.period_ns.map(|_| totals.missed),
@@ -135,6 +149,14 @@ impl Gatherer {
             max_s: series.worst_s,
             minute: series.minute.until(second),
         }
+    }
+
+    /// The threads, and names, of others whose responses answer what was asked.
+    fn judged(&self) -> HashSet<&str> {
+        let info = self.follower.document().probe.info();
+        let is_attached = info.is_some_and(|info| info.rhythm == Rhythm::Attached);
+        let series = self.follower.series().iter().filter(|own| own.totals.count > 0);
+        series.filter(|_| is_attached).filter_map(|own| whole_of_response(&own.head.name)).collect()
     }
 
     /// The causes of the last seconds, the seconds that they cover, and the reason if causes are

@@ -98,11 +98,18 @@ impl Trace {
 }
 
 impl Followed {
-    pub(super) fn new(thread: &AttachedThread<'_>, cycles: AttachedCycles, now_ns: i64) -> Self {
+    /// `cycles` says whether its work is measured, by its name and number.
+    pub(super) fn new(
+        thread: &AttachedThread<'_>,
+        cycles: impl Fn((&str, u32)) -> AttachedCycles,
+        now_ns: i64,
+    ) -> Self {
+        let name = name_of_task(&thread.comm());
+        let cycles = cycles((&name, thread.tid()));
         let mut one = Self {
             tid: thread.tid(),
             pid: thread.pid(),
-            name: name_of_task(&thread.comm()),
+            name,
             since_ns: now_ns,
             read: Default::default(),
             counts: AttachedCounts::default(),
@@ -129,7 +136,10 @@ impl Followed {
     /// deadline.
     fn find_budget(&mut self, thread: &AttachedThread<'_>) {
         self.budget = budget_of(self.tid.cast_signed());
-        let AttachedCycles::Measured(asked_ns) = self.cycles else { return };
+        let AttachedCycles::Measured(asked_ns) = self.cycles else {
+            // It may have had another name, and a deadline.
+            return thread.set_deadline(0);
+        };
         let deadline_ns = asked_ns.or(self.budget.map(|budget| budget.deadline_ns));
         thread.set_deadline(deadline_ns.unwrap_or(0));
         (self.sums.has_response, self.sums.deadline_ns) = (true, deadline_ns);

@@ -30,7 +30,16 @@ use tardy_hot::stop::Stop;
 use self::source::AttachSource;
 pub use self::target::AttachTarget;
 use super::{ArmError, Armed, Probe, Tracing, Wants};
-use crate::run::{AttachParameters, ProbeRecord, SeriesHead};
+use crate::{
+    run::{AttachParameters, Deadlines, ProbeRecord, SeriesHead, series_name::name_of_task},
+    sys::root::Root,
+};
+
+/// The name of the series of threads of this name, of which the kernel keeps a part.
+#[must_use]
+pub fn series_of_name(name: &str) -> String {
+    name_of_task(target::cut_name(name.as_bytes()))
+}
 
 /// A planned attach probe.
 #[derive(Debug, Clone)]
@@ -41,8 +50,29 @@ pub struct Attach {
     pub only: Option<String>,
     /// What the command prints is the standard error's: the standard output is for the result.
     pub to_stderr: bool,
-    /// What the work of a cycle may take, from the expiry of the thread's timer on, ns.
-    pub deadline_ns: Option<i64>,
+    /// What the work of a cycle may take, from the expiry of the thread's timer on.
+    pub deadlines: Deadlines,
+}
+
+impl Attach {
+    /// Whether there are such threads now, also of each name that has a deadline.
+    ///
+    /// # Errors
+    /// The flag, what is wrong, and the remedy.
+    pub fn check(&self, root: &Root) -> Result<(), String> {
+        self.target.check(root)?;
+        let of_threads = &self.deadlines.of_threads;
+        if of_threads.is_empty() || matches!(self.target, AttachTarget::Command(_)) {
+            // Which threads a command has shows at its end.
+            return Ok(());
+        }
+        let found = self.target.scan(root);
+        let mut names: Vec<String> = found.iter().map(|task| name_of_task(&task.comm)).collect();
+        names.sort();
+        names.dedup();
+        let unknown = of_threads.iter().find(|own| !names.contains(&own.name));
+        unknown.map_or(Ok(()), |own| Err(target::no_such_deadline(own, &names)))
+    }
 }
 
 impl Probe for Attach {
@@ -55,6 +85,7 @@ impl Probe for Attach {
             by: self.target.kind().into(),
             target: self.target.value(),
             only: self.only.clone(),
+            deadlines: self.deadlines.of_threads.clone(),
         })
     }
 

@@ -22,7 +22,7 @@ use crate::{
         replay::{AttachReplay, machine::Happened},
     },
     probes::{Schedule, SeriesSource as _, TracedThread, found_series::FoundSeriesList},
-    run::{AttachRecord, AttachedRow, FigureRecord, SeriesSummary},
+    run::{AttachRecord, AttachedRow, Deadlines, FigureRecord, SeriesSummary, ThreadDeadline},
     sys::root::Root,
 };
 
@@ -46,6 +46,8 @@ pub(crate) struct ReplayRequest {
     /// Ends the run, ns.
     pub stop_over_ns: Option<i64>,
     pub deadline_ns: Option<u64>,
+    /// Of threads of a name.
+    pub of_threads: Vec<ThreadDeadline>,
     /// The measured time.
     pub start_ns: u64,
     pub end_ns: u64,
@@ -59,6 +61,7 @@ impl ReplayRequest {
             only: None,
             stop_over_ns: None,
             deadline_ns,
+            of_threads: Vec::new(),
             start_ns,
             end_ns,
         }
@@ -102,16 +105,18 @@ impl ReplayedRun {
     pub(crate) fn start(asked: &ReplayRequest, tasks: &str, machine: TempDir) -> Self {
         let to = asked.target.attached_to();
         let cycles = match asked.deadline_ns {
-            None => AttachedCycles::Unmeasured,
+            None if asked.of_threads.is_empty() => AttachedCycles::Unmeasured,
             some => AttachedCycles::Measured(some),
         };
         let (mut replay, mut programs) = AttachReplay::start(&to, cycles);
         programs.attach().unwrap();
         replay.feed(tasks);
         let signed = |ns: u64| i64::try_from(ns).unwrap();
-        let (target, deadline_ns) = (asked.target.clone(), asked.deadline_ns.map(signed));
+        let of_threads = asked.of_threads.clone();
+        let deadlines = Deadlines { all_ns: asked.deadline_ns.map(signed), of_threads };
+        let target = asked.target.clone();
         let only = asked.only.clone();
-        let plan = Attach { target, only, to_stderr: false, deadline_ns };
+        let plan = Attach { target, only, to_stderr: false, deadlines };
         NOW_NS.with(|now| now.set(0));
         let (traced, later) = channel();
         let root = Root::at(machine.path());

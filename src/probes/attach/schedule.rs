@@ -1,5 +1,13 @@
 //! How an attached thread kept the period of its timers.
 
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    WarmUp,
+    Measuring,
+    Over,
+}
+
 /// The view per period adds those that were missed to the wake-ups, which must be one for each of
 /// the others: more than one in this number, beside a few from before it was found, are not.
 const OTHERS: u64 = 16;

@@ -10,10 +10,11 @@ use tardy_hot::{clock::now_ns, stop::Stop};
 use super::{
     Attach, AttachTarget,
     command::StartedCommand,
-    cycles::cycles,
+    cycles::{cycles, of_thread},
     figures::{SLICES, SliceMeans},
     followed::Followed,
     room::{Room, is_there, sleeps},
+    schedule::Phase,
     target::{FoundTask, cut_name, scan_children},
     threads::Threads,
 };
@@ -23,13 +24,14 @@ use crate::{
         ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
     },
-    run::AttachRecord,
+    run::{AttachRecord, Deadlines},
     sys::root::Root,
 };
 
 /// Counts are read so often, and places of threads that have ended are given back: within an
 /// interval of the log, and where there are many threads less often.
 const READ_NS: i64 = 90_000_000;
+const READ_NAMED_NS: i64 = 10_000_000;
 const READ_EACH_NS: i64 = 1_000_000;
 /// With this number of ended threads that wait for that, at once.
 const MANY_ENDED: usize = AttachPrograms::MOST / 4;
@@ -42,6 +44,7 @@ const SCAN_NS: i64 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct AttachSource {
     target: AttachTarget,
+    deadlines: Deadlines,
     to_stderr: bool,
     root: Root,
     clock: fn() -> i64,
@@ -64,13 +67,6 @@ pub(super) struct AttachSource {
     gone_ns: Option<i64>,
     ended_ns: Option<i64>,
     finished: Option<FinishedAttach>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    WarmUp,
-    Measuring,
-    Over,
 }
 
 impl AttachSource {
@@ -108,6 +104,7 @@ impl AttachSource {
         };
         let mut source = Self {
             target: plan.target.clone(),
+            deadlines: plan.deadlines.clone(),
             to_stderr: plan.to_stderr,
             root,
             clock,
@@ -203,6 +200,7 @@ impl AttachSource {
                 self.followed.remove(&place);
             }
             let followed = self.followed.entry(place).or_insert_with(|| {
+                let cycles = |whose: (&str, u32)| of_thread(&self.deadlines, cycles, whose);
                 let fresh = Followed::new(&thread, cycles, now_ns);
                 self.threads.resume(fresh, thread.prio())
             });
@@ -217,7 +215,9 @@ impl AttachSource {
             }
         }
         let threads = i64::try_from(self.followed.len()).unwrap_or(i64::MAX);
-        self.next_read_ns = now_ns + READ_NS.max(threads.saturating_mul(READ_EACH_NS));
+        // What has a deadline by its name has none before it is known.
+        let often_ns = if self.deadlines.of_threads.is_empty() { READ_NS } else { READ_NAMED_NS };
+        self.next_read_ns = now_ns + often_ns.max(threads.saturating_mul(READ_EACH_NS));
         ended.into_iter().for_each(|place| self.programs.release(place));
     }
 

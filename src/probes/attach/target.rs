@@ -8,11 +8,13 @@ use std::{
 
 use crate::{
     kernel::AttachedTo,
+    run::ThreadDeadline,
     sys::{
         process::{Pid, descendants},
         root::Root,
         tasks,
     },
+    units::Nanos,
 };
 
 /// Names that are said if none is right.
@@ -181,13 +183,29 @@ fn no_such_name(root: &Root, name: &str) -> String {
         .collect();
     names.sort();
     names.dedup();
-    names.sort_by_cached_key(|known| (distance(name, known), known.clone()));
-    names.truncate(NEAREST);
     format!(
         "--comm {name:?}: no thread is called that now; nearest are {}. The kernel keeps the first \
          {COMM_BYTES} bytes of a name; `ps -eLo pid,tid,comm` lists all",
-        names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+        nearest(name, names)
     )
+}
+
+/// That none of the threads that are looked at, of these names, has this deadline.
+pub(super) fn no_such_deadline(own: &ThreadDeadline, names: &[String]) -> String {
+    format!(
+        "--deadline {}={}: no thread that is looked at is called that now; nearest are {}. \
+         --wait-for-threads TIME waits until there is one",
+        own.name,
+        Nanos(own.deadline_ns).typed(),
+        nearest(&own.name, names.to_vec())
+    )
+}
+
+/// Those of the names that are most like this one.
+fn nearest(name: &str, mut names: Vec<String>) -> String {
+    names.sort_by_cached_key(|known| (distance(name, known), known.clone()));
+    names.truncate(NEAREST);
+    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// How many characters must be changed, added or removed (Levenshtein 1966), where one begins with

@@ -9,13 +9,13 @@ use super::{
     followed::Followed,
     policies::Policies,
     schedule::ScheduleKept,
+    series_of_name,
     sums::{Sums, latency_of},
-    target::cut_name,
 };
 use crate::{
     kernel::{AttachedThread, AttachedTime},
     probes::{TracedThread, found_series::FoundSeriesList},
-    run::{AttachedBudget, AttachedLatency, AttachedRow, series_name::name_of_task},
+    run::{AttachedBudget, AttachedLatency, AttachedRow},
 };
 
 /// Most threads with their own series in one run.
@@ -101,7 +101,7 @@ impl Threads {
         traced: Option<Sender<TracedThread>>,
         only: Option<&str>,
     ) -> Self {
-        let only = only.map(|name| name_of_task(cut_name(name.as_bytes())));
+        let only = only.map(series_of_name);
         Self { found, traced, only, ..Self::default() }
     }
 

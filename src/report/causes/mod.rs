@@ -6,10 +6,15 @@ pub mod page;
 pub mod responses;
 pub mod words;
 
+use std::collections::BTreeSet;
+
 use hdrhistogram::Histogram;
 
 use crate::{
-    analysis::bands::{Band, bands, late_responses},
+    analysis::{
+        bands::{Band, bands, late_responses},
+        between::{BetweenThreads, between},
+    },
     run::{
         CaveatKind, Document, LATENESS, Run, SeriesSummary, Status,
         hlog::{self, HlogError, IntervalSpan},
@@ -39,6 +44,17 @@ pub struct Causes {
     pub damaged: Vec<Damage>,
     /// The same as caveats of the run.
     pub caveats: Vec<CaveatKind>,
+}
+
+/// What the threads of an attached program did to each other.
+#[must_use]
+pub fn between_threads(document: &Document, blame: &Blame, peaks: &[Peak]) -> Vec<BetweenThreads> {
+    let rows = document.attached.iter().flat_map(|record| &record.rows);
+    let known: BTreeSet<&str> = rows.map(|row| row.series.as_str()).collect();
+    match known.is_empty() {
+        true => Vec::new(),
+        false => between(blame, peaks, &known),
+    }
 }
 
 impl Causes {
@@ -151,7 +167,8 @@ mod tests {
 
     use super::*;
     use crate::run::{
-        BlameFiles, InteractiveParameters, InteractiveTask, IntervalOf, ProbeRecord, RunWriter,
+        BlameFiles, InteractiveParameters, InteractiveTask, IntervalOf, PeakRoom, ProbeRecord,
+        RunWriter,
         hlog::LogLine,
         peaks::{Basis, Cause, CauseOf, LatencyBucket},
     };
@@ -188,7 +205,7 @@ mod tests {
         let mut maker = RunWriter::create(&path, &document, false).unwrap();
         maker.begin(&document).unwrap();
         maker.append_intervals(&[second(0, 15), second(1, 19)]).unwrap();
-        let mut files = BlameFiles::create(maker.directory()).unwrap();
+        let mut files = BlameFiles::create(maker.directory(), PeakRoom::new(u64::MAX)).unwrap();
         files.replace_blame(blame).unwrap();
         (place, path)
     }

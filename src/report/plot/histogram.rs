@@ -38,7 +38,7 @@ pub(super) fn draw(
     let low = sheet.latency.low(lowest(page) / 1.15);
     let high = sheet.latency.high(highest(page) * 1.25);
     let x = Axis::latency(
-        SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
+        SampleName::drawn_of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,
         high,
         panel.area.width(),

@@ -40,7 +40,7 @@ pub(super) fn draw(
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|(nines, _)| *nines).fold(1.0, f64::max);
     let least = all().map(|(_, ns)| *ns).fold(highest(page), f64::min);
-    let sample_name = SampleName::of_all(page.runs.iter().map(|run| &run.record));
+    let sample_name = SampleName::drawn_of_all(page.runs.iter().map(|run| &run.record));
     let x = Axis::nines(
         &format!("percentile of {}", subject::counted(subjects, sample_name.many())),
         most * 1.02,

@@ -37,7 +37,7 @@ fn note(run: &PageRun, name: &str) -> Option<String> {
     let shown: usize = points.clone().map(|points| points.t_s.len()).sum();
     let of: u64 = points.clone().map(|points| points.of).sum();
     let what = match points.clone().next()?.kind {
-        PointKind::Sample => format!("each point is one {}", SampleName::of(&run.record).one()),
+        PointKind::Sample => format!("each point is one {}", SampleName::drawn(&run.record).one()),
         PointKind::IntervalMax => {
             "each point is the largest latency of an interval, as single samples were not kept"
                 .into()
@@ -93,7 +93,7 @@ pub(super) fn axes(page: &Page, sheet: &Canvas, area: Area) -> (Axis, Axis) {
     let low = range.low(lowest(page) / 1.15);
     let high = range.high(with_headroom(low, highest(page), height, 26.0));
     let y = Axis::latency(
-        SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
+        SampleName::drawn_of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,
         high,
         height,

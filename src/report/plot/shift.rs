@@ -55,7 +55,7 @@ pub(super) fn draw(
     let panels = sheet.panels(1, 86.0, false)?;
     let Some(panel) = panels.first() else { return Ok(sheet.picture) };
     let most = points(&lines).map(|(nines, _)| *nines).fold(1.0, f64::max);
-    let words = SampleName::of_all(page.runs.iter().map(|run| &run.record)).many();
+    let words = SampleName::drawn_of_all(page.runs.iter().map(|run| &run.record)).many();
     let title = format!("percentile of {words}");
     let x = Axis::nines(&title, most + 0.15, panel.area.width());
     let first = page.runs.first().map_or("the first", |run| run.record.name.as_str());

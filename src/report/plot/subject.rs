@@ -64,7 +64,7 @@ impl RunLabel {
         Self {
             name: name(run),
             line: run.line.clone(),
-            sample_name: SampleName::of(record),
+            sample_name: SampleName::drawn(record),
             samples: sum(|series| series.count),
             per_period: per_period && record.wakeups().any(|series| series.scheduled.is_some()),
             early: sum(|series| series.early),

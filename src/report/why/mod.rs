@@ -1,6 +1,7 @@
 //! Why wake-ups of a run were late: what `tardy why` shows, as data. `docs/why.schema.json` is its
 //! JSON Schema, `docs/reference/why.md` tells how to read it.
 
+mod between;
 mod periodic;
 mod causes;
 mod phrases;
@@ -17,12 +18,13 @@ use thiserror::Error;
 use crate::{
     analysis::{
         bands::Band,
+        between::BetweenThreads,
         preempted::{Preempted, preempted},
         together::{Together, together},
     },
     report::{
         causes::{
-            self as all_causes, Causes,
+            self as all_causes, Causes, between_threads,
             responses::{self, ResponseCause},
         },
         cycles_headline,
@@ -75,6 +77,12 @@ pub struct WhyReport {
     pub unmatched: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
+    /// What the threads of an attached program did to each other, the longest waits first.
+    #[serde(default)]
+    pub between: Vec<BetweenThreads>,
+    /// Peaks that were not kept, as there was no more room for them (`--peak-room`).
+    #[serde(default)]
+    pub peaks_left_out: u64,
     /// From the widest to the worst.
     pub bands: Vec<Band>,
     /// What late responses were spent on, most first: no wake-ups, and in no band.
@@ -190,6 +198,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
+        peaks_left_out: blame.peaks_left_out,
         bands,
         responses: responses::spent_on(&blame),
         responses_analysed: responses::analysed(&blame),
@@ -197,6 +206,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         periodic: periodic::causes(&all, &run.document),
         together: together(&all),
         preempted: preempted(&blame, &series),
+        between: between_threads(&run.document, &blame, &worst),
         peaks_found: all.len() as u64,
         peaks: worst,
         damaged,

@@ -5,13 +5,16 @@ use crate::{
     run::{
         Document,
         peaks::{Cause, Peak},
+        series_name::whole_of_response,
     },
     units::{Nanos, count},
 };
 
 /// Which peaks are meant; what is absent excludes none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PeakFilter {
+    /// Of this series; of attached threads of this name both the wake-ups and the responses.
+    pub series: Option<String>,
     /// On which the thread ran when it woke up.
     pub cpu: Option<u32>,
     /// Of the largest part, the tasks of one name together.
@@ -28,7 +31,8 @@ impl PeakFilter {
     pub fn takes(&self, peak: &Peak, document: &Document) -> bool {
         let into_ns = into_ns(peak, document);
         let is_of = |cause| peak.parts_by_name().first().is_some_and(|part| part.cause == cause);
-        self.cpu.is_none_or(|cpu| cpu == peak.cpu)
+        self.series.as_ref().is_none_or(|series| is_of_series(peak, series))
+            && self.cpu.is_none_or(|cpu| cpu == peak.cpu)
             && self.since_ns.is_none_or(|since_ns| into_ns.is_some_and(|at| at >= since_ns))
             && self.until_ns.is_none_or(|until_ns| into_ns.is_some_and(|at| at <= until_ns))
             && self.cause.is_none_or(is_of)
@@ -50,6 +54,7 @@ impl PeakFilter {
     fn flags(&self) -> Vec<String> {
         let time = |ns: i64| Nanos(ns).typed();
         let flags = [
+            self.series.as_ref().map(|series| format!("--series {series}")),
             self.cpu.map(|cpu| format!("--cpu {cpu}")),
             self.cause.map(|cause| format!("--cause {}", cause.code())),
             self.since_ns.map(|ns| format!("--since {}", time(ns))),
@@ -59,8 +64,13 @@ impl PeakFilter {
     }
 }
 
+/// Whether it is a peak of this series, or of what is measured of the same thread.
+fn is_of_series(peak: &Peak, series: &str) -> bool {
+    peak.series == series || whole_of_response(&peak.series) == Some(series)
+}
+
 /// What is shown of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeakView {
     /// Each with what happened; at most this number.
     Timelines(usize),
@@ -134,33 +144,37 @@ mod tests {
         let mut run = fixture::of("timer", &["cpu0"]);
         run.start_monotonic_ns = 1_000;
         let peak = peak(1_500, 3, Cause::Softirq);
-        let all = PeakFilter::default();
+        let all = PeakFilter::default;
         let kept = |filter: PeakFilter| filter.takes(&peak, &run);
-        assert!(kept(all) && kept(PeakFilter { cpu: Some(3), ..all }));
-        assert!(!kept(PeakFilter { cpu: Some(2), ..all }));
-        assert!(kept(PeakFilter { cause: Some(Cause::Softirq), ..all }));
-        assert!(!kept(PeakFilter { cause: Some(Cause::Thread), ..all }));
-        assert!(kept(PeakFilter { since_ns: Some(500), until_ns: Some(500), ..all }));
-        assert!(!kept(PeakFilter { since_ns: Some(501), ..all }));
-        assert!(!kept(PeakFilter { until_ns: Some(499), ..all }));
+        assert!(kept(all()) && kept(PeakFilter { cpu: Some(3), ..all() }));
+        assert!(!kept(PeakFilter { cpu: Some(2), ..all() }));
+        assert!(kept(PeakFilter { cause: Some(Cause::Softirq), ..all() }));
+        assert!(!kept(PeakFilter { cause: Some(Cause::Thread), ..all() }));
+        assert!(kept(PeakFilter { since_ns: Some(500), until_ns: Some(500), ..all() }));
+        assert!(!kept(PeakFilter { since_ns: Some(501), ..all() }));
+        assert!(!kept(PeakFilter { until_ns: Some(499), ..all() }));
         let timeless = Peak { at_ns: None, ..peak.clone() };
-        assert!(all.takes(&timeless, &run));
-        assert!(!PeakFilter { since_ns: Some(0), ..all }.takes(&timeless, &run));
-        assert!(!PeakFilter { until_ns: Some(i64::MAX), ..all }.takes(&timeless, &run));
+        assert!(all().takes(&timeless, &run));
+        assert!(!PeakFilter { since_ns: Some(0), ..all() }.takes(&timeless, &run));
+        assert!(!PeakFilter { until_ns: Some(i64::MAX), ..all() }.takes(&timeless, &run));
+        let of = |series: &str| PeakFilter { series: Some(series.into()), ..all() };
+        assert!(kept(of("cpu0")) && !kept(of("cpu1")) && !kept(of("cpu0/response")));
+        let response = Peak { series: "cpu0/response".into(), ..peak.clone() };
+        assert!(of("cpu0").takes(&response, &run) && of("cpu0/response").takes(&response, &run));
     }
 
     #[test]
     fn that_no_peak_fits_is_said_with_how_many_there_are_and_the_remedy() {
-        let all = PeakFilter::default();
+        let all = PeakFilter::default;
         assert_eq!(
-            PeakFilter { cpu: Some(7), ..all }.none_fits(1_200),
+            PeakFilter { cpu: Some(7), ..all() }.none_fits(1_200),
             "None of the 1,200 peaks that were kept fits --cpu 7: leave it out; --oneline alone \
              lists all"
         );
         let cause = Some(Cause::IrqsOff);
         let (since_ns, until_ns) = (Some(90_000_000_000), Some(120_000_000_000));
         assert_eq!(
-            PeakFilter { cause, since_ns, until_ns, ..all }.none_fits(1),
+            PeakFilter { cause, since_ns, until_ns, ..all() }.none_fits(1),
             "The peak that was kept does not fit --cause irqs_off --since 90s --until 2m: leave \
              one of them out; --oneline alone lists all"
         );

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    WhyReport, causes,
+    WhyReport, between, causes,
     selection::PeakView,
     terminal_text::{DIM, TerminalText},
     timeline,
@@ -49,6 +49,7 @@ pub fn text(why: &WhyReport, document: &Document, place: &str, view: PeakView) -
     head(&mut sheet, why, document);
     causes::push(&mut sheet, &why.bands, why.sample);
     responses(&mut sheet, why);
+    between::push(&mut sheet, why);
     stages(&mut sheet, document);
     periodic(&mut sheet, why);
     matrix(&mut sheet, why);
@@ -143,6 +144,7 @@ fn counted(why: &WhyReport) -> String {
         (why.passed_over, "late one was skipped", "late ones were skipped"),
         (why.unmatched, unmatched, unmatched),
         (why.lost_events, "event was lost", "events were lost"),
+        (why.peaks_left_out, "peak had no room", "peaks had no room"),
     ] {
         if n > 0 {
             but.push(format!("{} {}", count(n), if n == 1 { one } else { many }));

@@ -37,6 +37,13 @@ pub enum AttachCaveat {
         /// Their series, `NAME/TID`.
         threads: Vec<String>,
     },
+    /// Deadlines were given to threads that there were not.
+    DeadlineOfNoThread {
+        /// Their names.
+        names: Vec<String>,
+        /// The names of those that there were.
+        known: Vec<String>,
+    },
     /// No thread woke up.
     NothingWoke,
     /// Wake-ups were not seen.
@@ -89,6 +96,7 @@ impl AttachCaveat {
                 "If they compute all the time, name the others alone (--tid, --comm); if they have \
                  a period, they were behind it all the time.",
             ),
+            Self::DeadlineOfNoThread { names, known } => unjudged(names, known),
             Self::NothingWoke => (
                 "attach_nothing_woke",
                 Invalidates,
@@ -129,12 +137,29 @@ impl AttachCaveat {
 /// The number of names that are listed.
 const NAMED: usize = 4;
 
-fn never_slept(threads: &[String]) -> String {
-    let mut named = threads.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let there = if threads.len() == 1 { "it was" } else { "they were" };
-    if threads.len() > NAMED {
-        named = format!("{named} and {} more", threads.len() - NAMED);
+fn unjudged(names: &[String], known: &[String]) -> (&'static str, Effect, String, &'static str) {
+    let text = format!(
+        "No thread called {} woke up: its deadline judged nothing. Threads that did are {}.",
+        listed(names),
+        if known.is_empty() { "none".to_owned() } else { listed(known) }
+    );
+    let remedy =
+        "Name the threads as `tardy show` lists them; the kernel keeps 15 bytes of a name.";
+    ("attach_deadline_of_no_thread", Effect::Invalidates, text, remedy)
+}
+
+/// The first of them, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
+}
+
+fn never_slept(threads: &[String]) -> String {
+    let named = listed(threads);
+    let there = if threads.len() == 1 { "it was" } else { "they were" };
     format!(
         "{} had or wanted a CPU in all of the measured time that {there} there, or in more than \
          the last half of it, and did not sleep ({named}): without a wake-up they have no latency.",

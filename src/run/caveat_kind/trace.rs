@@ -44,6 +44,11 @@ pub enum TraceCaveat {
         /// How many.
         lost: u64,
     },
+    /// Peaks were left out for want of room.
+    PeaksLeftOut {
+        /// How many.
+        left_out: u64,
+    },
     /// Wake-ups have no stages.
     WakeupsUnmatched {
         /// How many.
@@ -103,6 +108,16 @@ fn lost_on(cpus: &[LostEvents]) -> (&'static str, Effect, String, &'static str) 
     ("trace_events_lost", Effect::Informs, text, "Use a longer --interval, or measure fewer CPUs.")
 }
 
+fn no_room(left_out: u64) -> (&'static str, Effect, String, &'static str) {
+    let text = format!(
+        "{} that should have been kept whole found no more room on the disk, of the size that \
+         --peak-room gives. A new worst one was still kept, and all are in the sums of causes.",
+        many(left_out, "late sample")
+    );
+    let remedy = "Use a higher --peak-over, or a larger --peak-room.";
+    ("peaks_left_out", Effect::Informs, text, remedy)
+}
+
 impl TraceCaveat {
     /// Code, effect, text and remedy.
     pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
@@ -138,6 +153,7 @@ impl TraceCaveat {
                 ),
                 "Use --stacks off, or a longer --interval.",
             ),
+            Self::PeaksLeftOut { left_out } => no_room(*left_out),
             Self::WakeupsUnmatched { unmatched, wakeups } => (
                 "wakeups_unmatched",
                 Informs,

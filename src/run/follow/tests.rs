@@ -6,7 +6,7 @@ use tardy_hot::tally::Totals;
 
 use super::*;
 use crate::run::{
-    BlameFiles, IntervalOf, LiveLoad, Run, RunWriter, SeriesHead,
+    BlameFiles, IntervalOf, LiveLoad, PeakRoom, Run, RunWriter, SeriesHead,
     hlog::{self, IntervalSpan},
     peaks::{Basis, Blame, Cause, Part, Peak},
     summary::summarize,
@@ -177,7 +177,7 @@ fn peaks_loads_and_what_is_known_meanwhile_are_followed_and_the_end_is_seen() {
     let path = place.path().join("run");
     let mut maker = RunWriter::create(&path, &planned(), false).unwrap();
     maker.begin(&planned()).unwrap();
-    let mut blame = BlameFiles::create(maker.directory()).unwrap();
+    let mut blame = BlameFiles::create(maker.directory(), PeakRoom::new(u64::MAX)).unwrap();
     let mut follower = RunFollower::open(&path).unwrap();
     follower.look();
     assert_eq!(

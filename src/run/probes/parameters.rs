@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ProbeParameters;
+use crate::run::ThreadDeadline;
 
 /// The parameters of `timer`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -143,6 +144,9 @@ pub struct AttachParameters {
     /// Only threads of this name; absent for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
+    /// What the cycles of threads of a name are to keep, where that has a separate deadline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<ThreadDeadline>,
 }
 
 impl ProbeParameters for AttachParameters {}

@@ -23,6 +23,7 @@ pub(super) fn caveats(
         failed(record),
         no_room(record),
         never_slept(record),
+        unjudged(asked, record),
         unseen(record),
         periods_unseen(record),
     ];
@@ -57,6 +58,16 @@ fn never_slept(record: &AttachRecord) -> Option<AttachCaveat> {
     (!threads.is_empty()).then_some(AttachCaveat::NeverSlept { threads })
 }
 
+/// Names with a deadline that no thread had.
+fn unjudged(asked: &AttachParameters, record: &AttachRecord) -> Option<AttachCaveat> {
+    let named = record.rows.iter().filter(|row| row.tid.is_none());
+    let known: Vec<String> = named.map(|row| row.series.clone()).collect();
+    let is_unknown = |name: &&String| !known.contains(name);
+    let names = asked.deadlines.iter().map(|own| &own.name).filter(is_unknown).cloned();
+    let names: Vec<String> = names.collect();
+    (!names.is_empty()).then_some(AttachCaveat::DeadlineOfNoThread { names, known })
+}
+
 fn unseen(record: &AttachRecord) -> Option<AttachCaveat> {
     let of_names = || record.rows.iter().filter(|row| row.tid.is_none());
     let unseen: u64 = of_names().map(|row| row.unmatched).sum();
@@ -82,13 +93,39 @@ fn periods_unseen(record: &AttachRecord) -> Option<AttachCaveat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{AttachedCommand, Caveat};
+    use crate::run::{AttachedCommand, Caveat, ThreadDeadline};
 
     fn codes(by: &str, record: &AttachRecord) -> Vec<(String, String)> {
-        let asked = AttachParameters { by: by.into(), target: "12".into(), only: None };
+        codes_with(by, Vec::new(), record)
+    }
+
+    fn codes_with(
+        by: &str,
+        deadlines: Vec<ThreadDeadline>,
+        record: &AttachRecord,
+    ) -> Vec<(String, String)> {
+        let (by, target) = (by.into(), "12".into());
+        let asked = AttachParameters { by, target, only: None, deadlines };
         let found = caveats(Some(&ProbeRecord::Attach(asked)), Some(record));
         let found = found.into_iter().map(Caveat::from);
         found.map(|caveat| (caveat.code, caveat.text)).collect()
+    }
+
+    #[test]
+    fn a_deadline_of_a_name_that_no_thread_had_makes_the_run_invalid() {
+        let row: AttachedRow = serde_json::from_str(
+            r#"{"series": "ctl", "tid": null, "wakeups": 9, "by_timer": 9, "by_interrupt": 0,
+            "by_ipi": 0, "by_task": 0, "by_own_timer": 9, "in_slack": 0, "preempted": 0,
+            "unmatched": 0, "run": {"count": 0}, "ready": {"count": 0}, "blocked": {"count": 0}}"#,
+        )
+        .unwrap();
+        let record = AttachRecord { rows: vec![row], ..AttachRecord::default() };
+        let own = |name: &str| ThreadDeadline { name: name.into(), deadline_ns: 1_000_000 };
+        let found = codes_with("command", vec![own("ctl"), own("act")], &record);
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "attach_deadline_of_no_thread"));
+        assert!(found[0].1.contains("called act woke up"), "{found:?}");
+        assert!(found[0].1.contains("that did are ctl."), "{found:?}");
+        assert!(codes_with("command", vec![own("ctl")], &record).is_empty());
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<Ca
     let lost_on = (!cpus.is_empty()).then_some(TraceCaveat::TraceEventsLost { cpus });
     let lost = record.lost_events;
     let lost = (lost > 0).then_some(TraceCaveat::EventsLost { lost });
+    let left_out = record.peaks_left_out;
+    let left_out = (left_out > 0).then_some(TraceCaveat::PeaksLeftOut { left_out });
     let wakeups: u64 = series.iter().map(|series| series.count).sum();
     let unmatched = record.unmatched;
     let unmatched = (unmatched > wakeups / UNMATCHED)
@@ -34,7 +36,7 @@ pub(super) fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<Ca
         sample_ns: profile.cost.program_ns / profile.cost.samples.max(1),
         lost: profile.lost,
     });
-    [lack, by_tracefs, in_part, lost_on, lost, unmatched, hidden, profiled]
+    [lack, by_tracefs, in_part, lost_on, lost, left_out, unmatched, hidden, profiled]
         .into_iter()
         .flatten()
         .map(CaveatKind::from)

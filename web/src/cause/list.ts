@@ -28,15 +28,40 @@ export function rankedPeaks(runs: PageRun[]): Ranked[] {
   return all;
 }
 
+/** What they are: of attached threads with a deadline both. */
+export function peakWords(ranked: Ranked[], many: string): string {
+  const responses = ranked.filter(({ peak }) => peak.series.endsWith('/response')).length;
+  if (responses === 0) return many;
+  return responses === ranked.length ? 'responses' : 'wake-ups and responses';
+}
+
+/** Whose peaks there are: series, those of responses with the wake-ups of the same threads. */
+export function peakSeries(ranked: Ranked[]): string[] {
+  return [...new Set(ranked.map(({ peak }) => wholeOf(peak.series)))].sort();
+}
+
+const wholeOf = (series: string): string => series.replace(/\/response$/, '');
+
+/** Those of one series; of all for an empty name. */
+export function peaksOf(ranked: Ranked[], series: string): Ranked[] {
+  return series === '' ? ranked : ranked.filter(({ peak }) => wholeOf(peak.series) === series);
+}
+
 const main = (peak: PagePeak): PagePart | null => peak.blame[0] ?? null;
 
 export class PeakList {
   readonly table: Table<Ranked>;
 
-  constructor(private readonly context: Context, private readonly ranked: Ranked[], private readonly keys: CauseKeys,
+  constructor(private readonly context: Context, private ranked: Ranked[], private readonly keys: CauseKeys,
     private readonly chosen: () => Ranked, private readonly open: (ranked: Ranked) => void) {
     this.table = new Table(this.spec());
     onTheme(() => this.table.draw());
+  }
+
+  /** Shows others. */
+  replace(ranked: Ranked[]): void {
+    this.ranked = ranked;
+    this.table.show(this.spec());
   }
 
   /** Draws anew after another one was opened; the focus stays on the open one where it was in the list. */
@@ -60,7 +85,7 @@ export class PeakList {
 
   private spec(): TableSpec<Ranked> {
     return {
-      name: `worst ${this.context.page.words.samples.many}`, rows: this.ranked, columns: this.columns(), press: this.open, printed: PRINTED,
+      name: `worst ${peakWords(this.ranked, this.context.page.words.samples.many)}`, rows: this.ranked, columns: this.columns(), press: this.open, printed: PRINTED,
       rowClass: (ranked) => (ranked === this.chosen() ? 'chosen' : ''),
     };
   }

@@ -6,7 +6,7 @@ import type { PageRun } from '../model';
 import { latency } from '../units';
 import { blameBars } from './bars';
 import { PeakDetail } from './detail';
-import { PeakList, rankedPeaks, type Ranked } from './list';
+import { PeakList, peakSeries, peaksOf, peakWords, rankedPeaks, type Ranked } from './list';
 import { causeKeys, type CauseKeys } from './words';
 
 /** The section; null where no run was traced nor was meant to be. */
@@ -33,7 +33,8 @@ export function whyNot(run: PageRun): string {
   return asked === 'off' || found === 'peaks' ? '' : (why_not ?? '').replace(/\.$/, '');
 }
 
-function peaksPart(context: Context, ranked: Ranked[], keys: CauseKeys): HTMLElement {
+function peaksPart(context: Context, all: Ranked[], keys: CauseKeys): HTMLElement {
+  let ranked = all;
   let chosen = ranked[0];
   const detail = new PeakDetail(context, keys);
   const open = (own: Ranked, start = true): void => {
@@ -58,7 +59,26 @@ function peaksPart(context: Context, ranked: Ranked[], keys: CauseKeys): HTMLEle
   };
   const steps = (): HTMLElement => h('span', { class: 'tools' }, step('worse', -1), step('next worst', 1));
   open(chosen, false);
+  const { many } = context.page.words.samples;
+  const title = h('h3', {}, `The ${all.length} worst ${peakWords(all, many)}`);
+  const select = seriesSelect(all, (series) => {
+    ranked = peaksOf(all, series);
+    title.textContent = series === '' ? `The ${all.length} worst ${peakWords(all, many)}` : `The ${ranked.length} worst ${peakWords(ranked, many)} of ${series}`;
+    chosen = ranked[0];
+    list.replace(ranked);
+    open(chosen);
+  });
   return h('div', { class: 'peaks' },
-    h('div', { class: 'bar-line' }, h('h3', {}, `The ${ranked.length} worst ${context.page.words.samples.many}`), h('span', { class: 'hint' }, 'A click or Enter opens one.'), h('span', { class: 'tools' }, list.table.copy)),
+    h('div', { class: 'bar-line' }, title, select, h('span', { class: 'hint' }, 'A click or Enter opens one.'), h('span', { class: 'tools' }, list.table.copy)),
     list.table.element, detail.element);
+}
+
+/** Chooses whose peaks are shown; null where they are of one series. */
+function seriesSelect(all: Ranked[], choose: (series: string) => void): HTMLElement | null {
+  const names = peakSeries(all);
+  if (names.length < 2) return null;
+  const select = h('select', { class: 'select', 'aria-label': 'whose peaks' },
+    h('option', { value: '' }, 'all series'), ...names.map((name) => h('option', { value: name }, name)));
+  select.addEventListener('change', () => choose(select.value));
+  return select;
 }

@@ -33,7 +33,7 @@ export function heatPanel(context: Context, run: PageRun, index: number): Panel 
   const panel = new Panel({
     kind: 'heat',
     run: index,
-    title: `${capital(run.samples.measure)} over time: how many`,
+    title: `${capital(run.drawn.measure)} over time: how many`,
     count: () => countText(context, run),
     summary: () => summaryText(context, run),
     height: (small) => (small ? 240 : 300),
@@ -99,7 +99,7 @@ function option(context: Context, run: PageRun, frame: Frame): Option {
   return {
     grid: grid(frame, 8, 42),
     xAxis: timeAxis(frame, context.time.most),
-    yAxis: yAxis({ name: run.samples.measure, min: context.latency.low, max: context.latency.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: run.drawn.measure, min: context.latency.low, max: context.latency.high, ticks: y.at, label: y.label, frame }),
     series: [{
       type: 'custom', id: 'cells', silent: true, clip: true, z: 3, coordinateSystem: 'cartesian2d',
       // One item a colour: level, cells, samples.

@@ -55,7 +55,7 @@ function* rows(context: Context, run: PageRun): Iterable<(string | number)[]> {
 
 function titleOf(run: PageRun): string {
   const kinds = new Set(run.series.map((series) => series.points.kind));
-  const { one, many, measure } = run.samples;
+  const { one, many, measure } = run.drawn;
   const title = `${capital(measure)} over time`;
   if (kinds.size > 1) return `${title}: ${many}, or the largest of each interval`;
   return `${title}: ${kinds.has('interval_max') ? 'largest of each interval' : `each ${one}`}`;
@@ -98,7 +98,7 @@ function option(context: Context, run: PageRun, frame: Frame): Option {
   return {
     grid: grid(frame, 14, 42),
     xAxis: timeAxis(frame, context.time.most),
-    yAxis: yAxis({ name: run.samples.measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: run.drawn.measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
     series: [...clouds(context, run, frame.theme), worstMark(context, run, frame)],
   };
 }

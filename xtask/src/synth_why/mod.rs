@@ -177,6 +177,7 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
         responses_passed_over: 0,
         unmatched: 2,
         lost_events: 0,
+        peaks_left_out: 0,
         causes,
         buckets: buckets.into_values().collect(),
         responses: Vec::new(),

@@ -133,6 +133,7 @@ fn what_an_attached_shell_starts_is_attached_and_has_the_name_of_its_program() {
         only: None,
         stop_over_ns: None,
         deadline_ns: None,
+        of_threads: Vec::new(),
         start_ns: 0,
         end_ns: 1_000 * MS,
     };
@@ -306,6 +307,7 @@ fn a_thread_that_never_sleeps_is_named_and_a_slow_one_is_judged_by_its_timer() {
         only: None,
         stop_over_ns: None,
         deadline_ns: None,
+        of_threads: Vec::new(),
         start_ns: 0,
         end_ns: 3_000 * MS,
     };
@@ -354,6 +356,7 @@ fn a_thread_that_never_slept_and_has_ended_is_named() {
             only: None,
             stop_over_ns: None,
             deadline_ns: None,
+            of_threads: Vec::new(),
             start_ns: 0,
             end_ns: 4_000 * MS,
         },

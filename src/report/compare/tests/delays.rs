@@ -14,7 +14,12 @@ fn delays(place: &Path, name: &str, probe: &str) -> Run {
         "woken" => vec![("app", blocks(10_000))],
         _ => vec![("app", blocks(10_000)), ("other", blocks(90_000))],
     };
-    let parameters = AttachParameters { by: "comm".into(), target: "app".into(), only: None };
+    let parameters = AttachParameters {
+        by: "comm".into(),
+        target: "app".into(),
+        only: None,
+        deadlines: Vec::new(),
+    };
     written_with(&place.join(name), &series, |document| {
         (document.name, document.id) = (name.into(), name.into());
         document.series.iter_mut().for_each(|own| (own.missed, own.scheduled) = (None, None));

@@ -161,6 +161,16 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
 }
 
 #[test]
+fn late_samples_for_which_there_was_no_room_are_reported() {
+    assert_one(
+        |evidence| evidence.trace.record.peaks_left_out = 1_200,
+        "peaks_left_out",
+        &json!({"left_out": 1_200}),
+        "1,200 late samples",
+    );
+}
+
+#[test]
 fn what_a_profile_takes_of_the_cpus_it_samples_is_a_caveat_that_informs() {
     let of = |lost| {
         move |evidence: &mut Evidence| {
