@@ -14,7 +14,7 @@ pub(crate) mod campaign;
 pub(crate) mod session;
 // Makers: what produces latency samples.
 pub mod probes;
-// Makers: `tardy echo`, the far end of messages on another machine.
+// Makers: `tardy echo`, the remote endpoint of messages on another machine.
 pub(crate) mod echo;
 // Makers: transports of messages, with both their ends.
 pub mod transports;

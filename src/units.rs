@@ -11,7 +11,7 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 pub use amount::{AmountError, ByteSize, SampleCount};
-pub use words::{count, cpus, grouped, many, percent, rate, share, span, times};
+pub use words::{byte_rate, count, cpus, grouped, many, percent, rate, share, span, times};
 
 /// A signed time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -328,7 +328,8 @@ mod tests {
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(rate(812_345.0), "812k");
         assert_eq!(rate(1_420_000.0), "1.42M");
-        assert_eq!(rate(12.0), "12");
+        assert_eq!([12.0, 5_755.4].map(rate), ["12", "5,755"]);
+        assert_eq!([409.2, 75_200.0].map(byte_rate), ["409 B/s", "75.2 kB/s"]);
         let numbers = ["-1234.5678", "123", "+12345", "0.1234"].map(grouped);
         assert_eq!(numbers, ["-1,234.5678", "123", "+12,345", "0.1234"]);
         assert_eq!([percent(0.614, 0), percent(0.0412, 1)], ["61%", "4.1%"]);

@@ -1,4 +1,4 @@
-//! A stored baseline of the lab: the figures of one kernel over start phases, and whether another
+//! A stored baseline of the lab: the figures of one kernel over phase offsets, and whether another
 //! kernel is worse than they are.
 
 use std::collections::BTreeMap;
@@ -48,11 +48,11 @@ pub struct BaselineLoad {
     /// What the tardy in the second box was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub far: Vec<String>,
-    /// Its start phases.
+    /// Its phase offsets.
     pub phases: Vec<BaselinePhase>,
 }
 
-/// One start phase.
+/// One phase offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaselinePhase {
     /// Its number.
@@ -116,11 +116,11 @@ pub struct BaselineResult {
     pub figure: String,
     /// By how much it may be higher, as a share.
     pub margin: f64,
-    /// What the start phases say.
+    /// What the phase offsets say.
     pub finding: BaselineFinding,
 }
 
-/// What the start phases say of a figure.
+/// What the phase offsets say of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BaselineFinding {
     /// The new figures are those of the baseline at each of at least [`FEWEST_PHASES`] phases.
@@ -209,7 +209,7 @@ impl Baseline {
         self.loads.iter().find(|own| own.name == name)
     }
 
-    /// The fewest start phases of a load.
+    /// The fewest phase offsets of a load.
     #[must_use]
     pub fn fewest_phases(&self) -> usize {
         self.loads.iter().map(|load| load.phases.len()).min().unwrap_or(0)

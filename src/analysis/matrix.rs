@@ -1,6 +1,6 @@
 //! Runs of the lab as a matrix: a row a load, a column a kernel, and what differs.
 //!
-//! Where time is counted, the same start phase gives the same samples, and another one gives
+//! Where time is counted, the same phase offset gives the same samples, and another one gives
 //! others: one phase is one throw of the dice. So a figure of a kernel is a set of numbers, one a
 //! phase, and two kernels are compared by these sets ([`super::phases`]); all comparisons of a
 //! matrix share one error probability. A column of the first kernel with other padding (A/A) shows
@@ -100,10 +100,10 @@ pub struct MatrixRow {
     pub judgements: Vec<Judgement>,
 }
 
-/// One load under one kernel, over start phases.
+/// One load under one kernel, over phase offsets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatrixCell {
-    /// Different start phases.
+    /// Different phase offsets.
     pub phases: usize,
     /// Its runs, as places in what the matrix was made of.
     pub runs: Vec<usize>,
@@ -131,17 +131,17 @@ pub struct CellCause {
     pub share: f64,
 }
 
-/// One figure over start phases, ns. Of a run's series the largest counts; a round trip is whole.
+/// One figure over phase offsets, ns. Of a run's series the largest counts; a round trip is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Figure {
     /// As in [`FIGURES`].
     pub name: String,
-    /// The smallest over start phases.
+    /// The smallest over phase offsets.
     pub low: i64,
-    /// The largest over start phases.
+    /// The largest over phase offsets.
     pub high: i64,
-    /// The median over start phases.
+    /// The median over phase offsets.
     pub median: i64,
     /// Lower end of the 95% interval of the median over all phases there could be; absent for the
     /// maximum, and with fewer than 6 phases.

@@ -72,12 +72,12 @@ pub(crate) fn remedy(
         Cause::Thread => of_thread(culprit, root, cpus),
         Cause::Lock if name.contains(HELD_BY) => Err(of_lock(culprit, root)),
         Cause::IdleExit => of_setting("idle_states", root, cpus),
-        _ => Err("no remedy known".into()),
+        _ => Err("no known fix".into()),
     }
 }
 
 fn of_setting(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
-    let setting = Setting::find(name).ok_or("no remedy known")?;
+    let setting = Setting::find(name).ok_or("no known fix")?;
     made(&format!("{name}={}", setting.better), setting.may_break, root, cpus)
 }
 
@@ -85,7 +85,7 @@ fn made(text: &str, may_break: &str, root: &Root, cpus: &Cpus) -> Result<CauseRe
     let choice: SettingChoice = text.parse()?;
     let commands = choice.commands(root, cpus)?;
     if commands.is_empty() {
-        return Err(format!("{text} would cure it, and is so already"));
+        return Err(format!("{text} would fix it, and is already set"));
     }
     Ok(CauseRemedy { choice, commands, may_break: may_break.into() })
 }
@@ -111,10 +111,9 @@ fn of_interrupt(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, Str
             cpus,
         ),
         [] => {
-            Err("no remedy known: it does not belong to a device, so its CPUs cannot be chosen"
-                .into())
+            Err("no known fix: it does not belong to a device, so its CPUs cannot be chosen".into())
         }
-        all => Err(format!("no remedy known: interrupts {} have that name", all.join(", "))),
+        all => Err(format!("no known fix: interrupts {} have that name", all.join(", "))),
     }
 }
 
@@ -156,7 +155,7 @@ fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRe
     }
     let (name, tid) = only_task(culprit)?;
     if tasks::name(root, tid).as_deref() != Some(name) {
-        return Err(format!("no remedy known: task {tid} ({name}) has ended"));
+        return Err(format!("no known fix: task {tid} ({name}) has ended"));
     }
     if tasks::process(root, tid).is_some_and(|process| culprit.programs.contains(&process)) {
         return Err(format!(
@@ -165,7 +164,7 @@ fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRe
         ));
     }
     if tasks::is_bound_by_kernel(root, tid) {
-        return Err(format!("no remedy known: the kernel binds {name} to its CPU"));
+        return Err(format!("no known fix: the kernel binds {name} to its CPU"));
     }
     let away = made(
         &format!("task:{tid}:cpus=away"),
@@ -190,10 +189,10 @@ fn only_task(culprit: &NamedCulprit) -> Result<(&str, i32), String> {
         [task] => {
             let parts = task.rsplit_once('/');
             let found = parts.and_then(|(name, tid)| Some((name, tid.parse().ok()?)));
-            found.ok_or_else(|| format!("no remedy known: {task} has no number"))
+            found.ok_or_else(|| format!("no known fix: {task} has no number"))
         }
-        [] => Err("no remedy known: no peak that was kept names its task".into()),
-        all => Err(format!("no remedy known: {} tasks have that name", all.len())),
+        [] => Err("no known fix: no peak that was kept names its task".into()),
+        all => Err(format!("no known fix: {} tasks have that name", all.len())),
     }
 }
 
@@ -249,12 +248,12 @@ mod tests {
             (Cause::Hardirq, "x", &[][..], "interrupts 37, 38"),
             (Cause::Hardirq, "timer: f", &[], "does not belong to a device"),
             (Cause::Thread, "tardy/recorder", &["tardy/recorder/7"], "--housekeeping"),
-            (Cause::Softirq, "NET_RX", &[], "no remedy known"),
-            (Cause::Unexplained, "asleep", &[], "no remedy known"),
+            (Cause::Softirq, "NET_RX", &[], "no known fix"),
+            (Cause::Unexplained, "asleep", &[], "no known fix"),
             (Cause::Thread, "cc", &["cc/1", "cc/2"], "2 tasks"),
             (Cause::Thread, "cc", &[], "no peak"),
             (Cause::Thread, "cc", &["cc/7"], "task 7 (cc) has ended"),
-            (Cause::Hardirq, "timer: watchdog_timer_fn", &[], "is so already"),
+            (Cause::Hardirq, "timer: watchdog_timer_fn", &[], "is already set"),
             (Cause::IdleExit, "C6", &[], "no idle states"),
             (Cause::Thread, "vision", &["vision/51"], "thread of the measured program itself"),
             (Cause::Lock, &inversion, &["vision/51"], "PTHREAD_PRIO_INHERIT"),

@@ -97,7 +97,7 @@ impl AttachedFlags {
 }
 
 impl AttachFlags {
-    /// Threads that are not there may come later, and are no error.
+    /// Accepts targets whose threads do not exist yet.
     pub(super) const fn may_come(&mut self) {
         self.there.may_come = true;
     }

@@ -1,4 +1,4 @@
-//! `tardy echo`: the far end of pingpong and stream, for another machine.
+//! `tardy echo`: the remote endpoint of pingpong and stream, for another machine.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
@@ -213,7 +213,7 @@ impl EchoFlags {
         }
         let mut cpus: Vec<u32> = self.cpus.as_ref().unwrap_or(&allowed).iter().collect();
         if self.cpus.is_none() && cpus.len() > 1 {
-            // A near end on the same machine takes the first; and peers that never let their
+            // A local endpoint on the same machine takes the first; and peers that never let their
             // threads sleep leave it to everything else.
             cpus.remove(0);
         }

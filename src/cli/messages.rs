@@ -46,7 +46,7 @@ pub(super) struct MessageFlags {
     /// File with a secret that both ends share; required beyond loopback
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Real-time priority of the far end [default: that of the near end]
+    /// Real-time priority of the remote endpoint [default: that of the local endpoint]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub far_priority: Option<u32>,
     /// Count an answer as lost after this time [default: 1s]
@@ -63,7 +63,7 @@ pub(super) struct MessageFlags {
     /// hybrid:2ms sleeps until 2 ms before the scheduled time of a packet, then spins.
     #[arg(long, value_name = "HOW")]
     pub wait: Option<String>,
-    /// How the far end waits [default: as --wait]
+    /// How the remote endpoint waits [default: as --wait]
     #[arg(long, value_name = "HOW")]
     pub far_wait: Option<String>,
     /// Send to this multicast group
@@ -177,15 +177,15 @@ pub(super) fn transport(name: &str) -> Result<Transport> {
 pub(super) struct Ends {
     /// The end that measures.
     pub near: Terms,
-    /// The far end.
+    /// The remote endpoint.
     pub far_end: Terms,
 }
 
 impl MessageFlags {
-    /// Both ends, derived from the near end; each has its own flags for CPU and priority.
+    /// Both ends, derived from the local endpoint; each has its own flags for CPU and priority.
     ///
     /// # Errors
-    /// The priority of the far end is refused, or is not supported.
+    /// The priority of the remote endpoint is refused, or is not supported.
     pub(super) fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
         if near.policy == Policy::Other && self.far_priority.is_some() {
             bail!("--far-priority is not supported with --policy other; leave one of them out");
@@ -218,8 +218,8 @@ pub(super) fn check_policy(probe: &str, policy: Policy) -> Result<()> {
     Ok(())
 }
 
-/// The CPUs of the near and the far end: the first two of `asked`, in the order as given. With one
-/// CPU, both ends share it. Without `asked`, the first two allowed CPUs.
+/// The CPUs of the local and the remote endpoint: the first two of `asked`, in the order as given.
+/// With one CPU, both ends share it. Without `asked`, the first two allowed CPUs.
 ///
 /// # Errors
 /// `asked` has more CPUs than there are ends.
@@ -242,7 +242,7 @@ pub(super) fn places(
     let near = all.first().copied().unwrap_or(0);
     if !is_far_here {
         if let (2.., Some(asked)) = (all.len(), asked) {
-            bail!("--cpus {}: only the near end is here with --to; name one CPU", asked.cpus);
+            bail!("--cpus {}: only the local endpoint is here with --to; name one CPU", asked.cpus);
         }
         return Ok((near, near));
     }

@@ -88,7 +88,7 @@ impl ValueEnum for TraceMode {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
-            Self::Auto => "As much as the measured kernel and the rights on it allow",
+            Self::Auto => "As much as the measured kernel and your privileges allow",
             Self::Off => "Nothing",
             Self::Stages => {
                 "Where the time went: interrupt, handler, dispatch, return to user space; of a \

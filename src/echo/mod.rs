@@ -1,4 +1,4 @@
-//! The far end of `pingpong` and `stream` on its own: `tardy echo`.
+//! The remote endpoint of `pingpong` and `stream` on its own: `tardy echo`.
 //!
 //! Unknown clients can reach it, so everything is bounded: peers, memory, messages per second, the
 //! time that a peer may be silent. It never sends a client more bytes than that client sent. It

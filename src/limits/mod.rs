@@ -1,10 +1,9 @@
-//! Limits of everything that is read from files: they may come from anybody, and a short one can
-//! ask for much memory. Every reader takes its limits from here.
+//! Limits for all file readers. Files are untrusted: a short one can request much memory.
 //!
-//! All are above what tardy itself writes, and what programs write whose files are imported. They
-//! hold while something is read: nothing that a file says of its own size is believed. With them
-//! no reader takes more than 2 GiB (docs/explanation/reliability.md). What the kernel says is not
-//! here: it has no reason to harm.
+//! Every limit is above what tardy writes, and above what imported programs write. Limits apply
+//! during reading, because the size that a file states is not trusted either. With them no reader
+//! uses more than 2 GiB (docs/explanation/reliability.md). Kernel files are trusted and have no
+//! limits here.
 
 mod json;
 

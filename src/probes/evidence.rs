@@ -10,7 +10,7 @@ use crate::run::{
 /// What is known of the messages of a run, or of its cycles; empty where all went well.
 #[derive(Debug, Clone, Default)]
 pub struct MessageEvidence {
-    /// How the far end went away, if it did.
+    /// How the remote endpoint went away, if it did.
     pub far_loss: Option<FarLoss>,
     /// Messages that an end could not send.
     pub unsent: Vec<EndCount>,
@@ -58,7 +58,7 @@ pub struct OneThread {
     pub period_ns: i64,
 }
 
-/// How a far end went away in the middle.
+/// How a remote endpoint went away in the middle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FarLoss {
     /// How.

@@ -146,8 +146,8 @@ pub enum ArmError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A far end could not be started, or cannot have what it needs.
-    #[error("cannot start the far end {name}: {why}")]
+    /// A remote endpoint could not be started, or cannot have what it needs.
+    #[error("cannot start the remote endpoint {name}: {why}")]
     Far {
         /// `far`, `far2`, ...
         name: String,
@@ -167,8 +167,8 @@ pub enum ArmError {
     Transport(String),
 }
 
-/// What must be looked after while a probe measures, beside its threads: far ends, and answers that
-/// do not come.
+/// What must be looked after while a probe measures, beside its threads: remote endpoints, and
+/// answers that do not come.
 pub trait ProbeSupervisor: std::fmt::Debug {
     /// The schedule is known; the threads begin after this.
     fn start(&mut self, schedule: Schedule);
@@ -177,13 +177,13 @@ pub trait ProbeSupervisor: std::fmt::Debug {
     fn poll(&mut self, stop: &Stop);
 
     /// Whether what measuring threads opened is closed before [`ProbeSupervisor::finish`] and not
-    /// after it: where a far end waits for them in a way that nothing else can end.
+    /// after it: where a remote endpoint waits for them in a way that nothing else can end.
     fn closes_first(&self) -> bool {
         false
     }
 
-    /// Ends it: the measuring threads have ended, and these are their reports. Those of far ends
-    /// are added.
+    /// Ends it: the measuring threads have ended, and these are their reports. Those of remote
+    /// endpoints are added.
     fn finish(self: Box<Self>, reports: &mut Vec<ThreadReport>) -> SupervisorRecord;
 }
 
@@ -210,7 +210,7 @@ pub struct SupervisorRecord {
 /// The result of a probe.
 #[derive(Debug)]
 pub struct FinishedProbe {
-    /// Of measuring threads and other sources in the order of the series, then of far ends.
+    /// Of measuring threads and other sources in the order of the series, then of remote endpoints.
     pub reports: Vec<ThreadReport>,
     /// How many of the reports are of what measured.
     pub measured: usize,

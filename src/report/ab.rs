@@ -206,8 +206,7 @@ fn push_needed(out: &mut String, record: &AbRecord, row: &ComparedFigureRow) {
     if row.margin > 1.0 {
         let floor = share(row.margin);
         out.push_str(&format!(
-            "{figure}: equal sides differ by up to {floor} here, which is too much to call any the \
-             same.\n"
+            "{figure}: the noise floor is {floor}, which is too high for the verdict \"same\".\n"
         ));
         return;
     }

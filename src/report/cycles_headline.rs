@@ -7,8 +7,8 @@ use crate::{
     units::{Nanos, count, many, share},
 };
 
-/// How many cycles missed the deadline, and the worst response, with why it was so long if that is
-/// known. `None` if no deadline was judged.
+/// Number of cycles that missed the deadline, and the worst response with its cause, if known.
+/// `None` if no deadline was judged.
 pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String> {
     let (stages, judged) = stages_and_others(document);
     if judged.iter().all(|own| own.missed == 0)

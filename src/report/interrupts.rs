@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(cells(1)[3..], ["6.0", "8.0", "10.0", "12.0", "14.0", "16.0", "18.0", "20.0"]);
         assert_eq!(cells(2).last(), Some(&"10,000"));
         assert_eq!(cells(3)[2..], ["-", "-", "-", "-", "-", "-", "-", "93"]);
-        assert_eq!(cells(4), ["0", "x", "1.0", "1300", "2.5"], "a CPU without any has none");
+        assert_eq!(cells(4), ["0", "x", "1.0", "1,300", "2.5"], "a CPU without any has none");
         let last = "and 8 more that moved less, and 2 CPUs that were less late: interrupts.csv \
                     has all";
         assert_eq!((lines.len(), lines[16].as_str()), (17, last));
@@ -207,7 +207,7 @@ mod tests {
             lines[4].split_whitespace().last().map(str::to_owned).unwrap()
         };
         let mut run = document(1);
-        assert_eq!(on_cpu0(&run), "1000");
+        assert_eq!(on_cpu0(&run), "1,000");
         run.parameters.warmup_ns = 3_000_000_000;
         assert_eq!(on_cpu0(&run), "400", "an old run counted in its warm-up too");
         run.conditions =

@@ -27,7 +27,7 @@ const BOLD: Style = Style::new().effects(Effects::BOLD);
 
 /// What stands below the figures.
 const NOTES: [&str; 2] = [
-    "Percentiles: where the median of all start phases lies (95%), or with fewer than 6 of them \
+    "Percentiles: where the median of all phase offsets lies (95%), or with fewer than 6 of them \
      their range. max: the largest over these phases.",
     "~ fewer than 10 samples beyond it in a run: little more than the maximum, and not judged.",
 ];
@@ -445,7 +445,7 @@ mod tests {
             cause(Cause::Unexplained, "", 0.06),
         ];
         let text = plain(&show(&sheet));
-        let wanted = "    worst: not preemptible: kill_something_info 91%, unexplained 6%\n  rt";
+        let wanted = "    worst: non-preemptible: kill_something_info 91%, unexplained 6%\n  rt";
         assert!(text.contains(wanted), "{text}");
     }
 

@@ -21,7 +21,7 @@ use crate::{
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MatrixKind {
-    /// Loads under kernels of the lab, over start phases.
+    /// Loads under kernels of the lab, over phase offsets.
     Lab,
     /// The cells of a plan that was measured on one machine, over repeats.
     Plan,
@@ -136,15 +136,15 @@ pub struct PageRow {
     pub verdicts: Vec<String>,
 }
 
-/// One load under one kernel, over start phases.
+/// One load under one kernel, over phase offsets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageCell {
-    /// Different start phases.
+    /// Different phase offsets.
     pub phases: usize,
     /// Samples of all of them.
     pub samples: u64,
-    /// Ranges over start phases.
+    /// Ranges over phase offsets.
     pub figures: Vec<Figure>,
     /// Of all samples together: pairs of percentile and latency in ns, the last one the maximum.
     pub curve: Vec<(f64, i64)>,

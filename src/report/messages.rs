@@ -88,15 +88,15 @@ pub fn losses(messages: &MessageRecord) -> Option<String> {
     (!each.is_empty()).then(|| format!("{} {were} lost", each.join(" and ")))
 }
 
-/// The offset of the far end's clock, with its uncertainty.
+/// The offset of the remote endpoint's clock, with its uncertainty.
 #[must_use]
 pub fn clock(clock: &ClockRecord) -> String {
     let side = if clock.offset_ns < 0 { "behind" } else { "ahead" };
     let offset = clock.offset_ns.saturating_abs();
     format!(
-        "the clock of the far end is {} {side}, with an uncertainty of {} ({} exchanges, the \
-         shortest round trip {}), and drifts by {:.0} parts per billion: one-way figures have that \
-         uncertainty, round trips have not",
+        "the clock of the remote endpoint is {} {side}, with an uncertainty of {} ({} exchanges, \
+         the shortest round trip {}), and drifts by {:.0} parts per billion. One-way latencies \
+         have this uncertainty, round trips do not.",
         Nanos(offset),
         Nanos(clock.uncertainty_ns),
         count(clock.exchanges),
@@ -165,7 +165,7 @@ mod tests {
         });
         assert!(
             text.starts_with(
-                "the clock of the far end is 1.23 ms behind, with an uncertainty of 15.0 us"
+                "the clock of the remote endpoint is 1.23 ms behind, with an uncertainty of 15.0 us"
             ),
             "{text}"
         );

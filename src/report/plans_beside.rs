@@ -19,7 +19,7 @@ use crate::{
 
 /// What plans that were measured one after the other cannot tell.
 pub const IN_TURN: &str = "The plans were measured one after the other: what changed on the \
-                           machine meanwhile is in the differences. `tardy ab` measures in turns.";
+                           machine meanwhile is in the differences. `tardy ab` interleaves them.";
 
 /// How verdicts on rows and figures are to be read.
 pub const BY_THEMSELVES: &str = "Latencies of each row are judged by themselves, as by `tardy \

@@ -178,7 +178,7 @@ fn words(refusal: &Refusal) -> String {
     let ns = |ns: f64| Nanos(ns as i64);
     match refusal {
         Refusal::Unsteady => {
-            "the run did not stay the same, or its high latencies come at a beat".into()
+            "the run did not stay the same, or its high latencies are periodic".into()
         }
         Refusal::FewClusters(clusters) => format!(
             "{} separate groups of high latencies; it takes {FEWEST_CLUSTERS} at three thresholds",

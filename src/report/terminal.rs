@@ -34,7 +34,7 @@ use crate::{
         conditions::MachineRecord,
         summary::{ENOUGH_BEYOND, PERCENTILES},
     },
-    units::{count, many, rate},
+    units::{byte_rate, count, many, rate},
 };
 
 pub use fold::fold;
@@ -312,20 +312,25 @@ fn push_machine(out: &mut String, machine: &MachineRecord) {
         parts.push(format!("{busy:.2} CPUs busy of {}", machine.cpus.len()));
     }
     for (per_s, what) in [
-        (machine.context_switches_per_s, " context switches/s"),
-        (machine.interrupts_per_s, " interrupts/s"),
-        (machine.softirqs_per_s, " softirqs/s"),
-        (machine.forks_per_s, " forks/s"),
-        (machine.page_faults_per_s, " page faults/s"),
-        (machine.disk_read_bytes_per_s, "B/s from disks"),
-        (machine.disk_written_bytes_per_s, "B/s to disks"),
-        (machine.network_received_bytes_per_s, "B/s from the network"),
-        (machine.network_sent_bytes_per_s, "B/s to the network"),
-        (machine.loopback_bytes_per_s, "B/s over loopback"),
+        (machine.context_switches_per_s, "context switches/s"),
+        (machine.interrupts_per_s, "interrupts/s"),
+        (machine.softirqs_per_s, "softirqs/s"),
+        (machine.forks_per_s, "forks/s"),
+        (machine.page_faults_per_s, "page faults/s"),
     ] {
         if per_s >= 1.5 {
-            let gap = if what.starts_with('B') && per_s < 9999.5 { " " } else { "" };
-            parts.push(format!("{}{gap}{what}", rate(per_s)));
+            parts.push(format!("{} {what}", rate(per_s)));
+        }
+    }
+    for (per_s, what) in [
+        (machine.disk_read_bytes_per_s, "from disks"),
+        (machine.disk_written_bytes_per_s, "to disks"),
+        (machine.network_received_bytes_per_s, "from the network"),
+        (machine.network_sent_bytes_per_s, "to the network"),
+        (machine.loopback_bytes_per_s, "over loopback"),
+    ] {
+        if per_s >= 1.5 {
+            parts.push(format!("{} {what}", byte_rate(per_s)));
         }
     }
     if !parts.is_empty() {

@@ -68,9 +68,9 @@ pub struct LabFacts {
     pub cpu_model: String,
     /// Where time is counted: an instruction takes 2^shift ns.
     pub shift: Option<u8>,
-    /// Which start phase.
+    /// Which phase offset.
     pub seed: u32,
-    /// How long the guest waited before it measured, ns; absent if start phases lay on a fixed
+    /// How long the guest waited before it measured, ns; absent if phase offsets lay on a fixed
     /// lattice, as before tardy drew them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,

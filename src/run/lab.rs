@@ -32,7 +32,7 @@ pub struct LabRecord {
     pub kernels: Vec<LabKernel>,
     /// Names of the loads, in the order of the plan.
     pub loads: Vec<String>,
-    /// Draws start phases and padding; absent if they lay on a fixed lattice.
+    /// Draws phase offsets and padding; absent if they lay on a fixed lattice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// What the order of the cells was drawn by; absent if it is that of the plan.
@@ -62,7 +62,7 @@ pub struct LabFailure {
     pub load: String,
     /// The kernel's name.
     pub kernel: String,
-    /// Which start phase.
+    /// Which phase offset.
     pub seed: u32,
     /// What went wrong; may have several lines.
     pub why: String,

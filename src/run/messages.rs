@@ -14,11 +14,11 @@ pub struct MessageRecord {
     pub transport: String,
     /// Bytes of one message; 0 where others send what they like.
     pub size: u64,
-    /// Who sent and received: `near` (this tardy), then each far end.
+    /// Who sent and received: `near` (this tardy), then each remote endpoint.
     pub ends: Vec<EndRecord>,
     /// One entry a series of whole messages, in their order.
     pub flows: Vec<FlowRecord>,
-    /// How the far end's clock compares with this machine's; absent if both are one.
+    /// How the remote endpoint's clock compares with this machine's; absent if both are one.
     pub clock: Option<ClockRecord>,
 }
 
@@ -75,12 +75,13 @@ pub struct FlowRecord {
     pub achieved_per_s: Option<f64>,
 }
 
-/// How the far end's clock compares with this machine's; of received packets, how that of the NIC
-/// which stamped them does.
+/// How the remote endpoint's clock compares with this machine's; of received packets, how that of
+/// the NIC which stamped them does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockRecord {
-    /// The clock of the far end minus that of the near end, at the middle of the run, ns.
+    /// The clock of the remote endpoint minus that of the local endpoint, at the middle of the run,
+    /// ns.
     pub offset_ns: i64,
     /// The true offset lies within this distance of it, ns: half the shortest round trip, and what
     /// the clocks drifted.

@@ -7,11 +7,11 @@ pub const WAKE_UP_PATH: &str = "wake-up path";
 /// the call that receives.
 pub const MESSAGE_PATH: &str = "message path";
 
-/// What is said of a peak whose events were overwritten before it was analysed.
+/// What is said of a peak whose events were overwritten before it was analyzed.
 pub const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// What is said of one that still waited when the run was over.
-pub const NOT_ANALYSED: &str = "not analysed, as too many were late";
+pub const NOT_ANALYSED: &str = "not analyzed, as too many were late";
 
 /// Name of the way of a thread in user mode into the kernel and back, around what the kernel did.
 pub const KERNEL_ENTRY: &str = "kernel entry and exit";

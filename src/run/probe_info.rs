@@ -19,7 +19,7 @@ pub struct ProbeInfo {
     pub default_samples: Option<u64>,
     /// Whether `--trace` has anything to trace in it.
     pub traceable: Traceable,
-    /// Whether a `tardy echo` on another machine can be its far end.
+    /// Whether a `tardy echo` on another machine can be its remote endpoint.
     pub takes_echo: bool,
 }
 

@@ -235,15 +235,15 @@ pub struct PingpongParameters {
     pub transport: String,
     /// Bytes of one message.
     pub size: u64,
-    /// The CPU of the near end.
+    /// The CPU of the local endpoint.
     pub cpu: u32,
-    /// The CPU of the far end; absent if another program is the far end.
+    /// The CPU of the remote endpoint; absent if another program is the remote endpoint.
     pub far_cpu: Option<u32>,
-    /// The priority of the far end; absent likewise.
+    /// The priority of the remote endpoint; absent likewise.
     pub far_priority: Option<u32>,
-    /// The address of the far end; absent if this tardy starts it.
+    /// The address of the remote endpoint; absent if this tardy starts it.
     pub to: Option<String>,
-    /// Whether the far end is another program than tardy.
+    /// Whether the remote endpoint is another program than tardy.
     pub foreign: bool,
     /// The time-out of an answer, ns.
     pub timeout_ns: i64,
@@ -291,19 +291,19 @@ pub struct StreamParameters {
     pub size: u64,
     /// Packets per second of each sender.
     pub rate_per_s: f64,
-    /// Whether the far end sends as well.
+    /// Whether the remote endpoint sends as well.
     pub both_ways: bool,
-    /// How the near end waits: `sleep`, `spin`, ...
+    /// How the local endpoint waits: `sleep`, `spin`, ...
     pub wait: String,
-    /// How the far end waits; absent if it is an echo.
+    /// How the remote endpoint waits; absent if it is an echo.
     pub far_wait: Option<String>,
     /// A packet is late when it comes later than this after its time, ns.
     pub late_over_ns: i64,
-    /// The CPU of the near end.
+    /// The CPU of the local endpoint.
     pub cpu: u32,
-    /// The CPU of the far end; absent if it is an echo.
+    /// The CPU of the remote endpoint; absent if it is an echo.
     pub far_cpu: Option<u32>,
-    /// The priority of the far end; absent if it is an echo.
+    /// The priority of the remote endpoint; absent if it is an echo.
     pub far_priority: Option<u32>,
     /// The address of the echo; absent if it has none.
     pub to: Option<String>,

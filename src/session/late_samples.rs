@@ -186,7 +186,7 @@ fn ways(near: usize, trip: &LateTrip) -> [MessageWay; 2] {
         follows_later: false,
     };
     let there = way("there", "message sent", trip.there);
-    let back = way("back", "far end answers", trip.back);
+    let back = way("back", "remote endpoint answers", trip.back);
     [
         MessageWay { to_ns: turned_ns, ..there },
         MessageWay { from_ns: turned_ns, sender: Some(far), receiver: near, ..back },

@@ -1,10 +1,9 @@
-//! The end of a process by abort(3), which Rust calls if an allocation fails, and libraries call if
-//! they find a fault in themselves: it must not leave the machine changed.
+//! Restores system settings after abort(3), which Rust calls if an allocation fails and libraries
+//! call on internal errors.
 //!
-//! A process that aborts cannot undo anything: it may hold any lock, and has no memory. A new
-//! program has both. So the handler of `SIGABRT` replaces a process that holds the machine changed
-//! by this program anew ([`AFTER_ABORT`]): the process number stays the same, so that whoever waits
-//! for it waits until everything is restored.
+//! An aborting process cannot restore settings itself: it may hold any lock, and may have no
+//! memory. So the handler of `SIGABRT` calls execve with this program and [`AFTER_ABORT`]. The new
+//! image has memory and no locks. It keeps the PID, so a parent's wait returns after the restore.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -31,7 +31,8 @@ pub fn count(n: u64) -> String {
 #[must_use]
 pub fn grouped(number: &str) -> String {
     let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(number.len());
-    let end = number.find('.').unwrap_or(number.len());
+    let rest = number.get(begin..).unwrap_or_default();
+    let end = begin + rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let mut out = String::with_capacity(number.len() + number.len() / 3);
     for (place, c) in number.char_indices() {
         if place > begin && place < end && (end - place).is_multiple_of(3) {
@@ -45,7 +46,7 @@ pub fn grouped(number: &str) -> String {
 /// A share as a percentage: `61%`, with `decimals` digits after the point.
 #[must_use]
 pub fn percent(share: f64, decimals: usize) -> String {
-    format!("{:.decimals$}%", share * 100.0)
+    grouped(&format!("{:.decimals$}%", share * 100.0))
 }
 
 /// A share as a percentage of two significant digits: `61%`, `4.1%`, `0.021%`. What is not all is
@@ -81,7 +82,15 @@ pub fn rate(per_s: f64) -> String {
     };
     let decimals = usize::from(value.abs() < 100.0) + usize::from(value.abs() < 10.0);
     let decimals = if prefix.is_empty() && value.fract() == 0.0 { 0 } else { decimals };
-    format!("{value:.decimals$}{prefix}")
+    grouped(&format!("{value:.decimals$}{prefix}"))
+}
+
+/// Bytes per second: `812 kB/s`.
+#[must_use]
+pub fn byte_rate(per_s: f64) -> String {
+    let rate = rate(per_s);
+    let number = rate.trim_end_matches(char::is_alphabetic);
+    format!("{number} {}B/s", &rate[number.len()..])
 }
 
 /// How often: `once`, `3 times`, `1,234 times`.

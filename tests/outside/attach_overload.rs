@@ -74,5 +74,5 @@ fn a_signal_ends_a_run_that_has_too_much_to_explain_and_keeps_what_is_explained(
     assert!(whole(&why["responses_analysed"]) > 0, "{why}");
     assert!(whole(&why["responses_passed_over"]) > 0, "{why}");
     let text = store.run(&["why", "r"]).out;
-    assert!(text.contains("were analysed, the latest"), "{text}");
+    assert!(text.contains("were analyzed, the latest"), "{text}");
 }

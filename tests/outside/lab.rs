@@ -214,7 +214,7 @@ fn five_phases_make_a_verdict_and_four_do_not() {
         made_up(&store, "standard", seed, 20);
     }
     let compare = |more: &[&str]| store.run(&[&["lab", "compare", "./cells"], more].concat());
-    assert!(compare(&[]).out.contains("standard against rt: not judged: 4 of the 5 start phases"));
+    assert!(compare(&[]).out.contains("standard against rt: not judged: 4 of the 5 phase offsets"));
     made_up(&store, "rt", 4, 1);
     made_up(&store, "standard", 4, 20);
     let said = compare(&["-o", "page.html"]);

@@ -83,7 +83,7 @@ fn a_setting_is_there_while_it_measures_and_in_the_record_and_put_back() {
     assert_eq!([&found["was"], &found["found"]], [machine.before[0].as_str(), "1234"]);
 }
 
-/// tardy with a `/run` of its own, and so with a journal that no other tardy sees.
+/// Starts tardy with a private `/run`, so that no other tardy sees its journal.
 fn with_own_run(machine: &Machine, arguments: &[&str]) -> Child {
     let tardy = machine.store.shell("mount -t tmpfs nodev /run || exit 77", arguments);
     let mut outer = Command::new("unshare");

@@ -51,5 +51,5 @@ function item(caveat: Caveat, remedy: boolean, more: string): HTMLElement {
   return h('li', { class: caveat.effect + more },
     h('span', { class: 'effect' }, EFFECT[caveat.effect] ?? caveat.effect), ' ', h('span', { class: 'what' }, ...withCode(caveat.text || caveat.code)),
     caveat.code ? h('code', { class: 'code' }, caveat.code) : null,
-    remedy && caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), ...withCode(caveat.remedy)) : null);
+    remedy && caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Fix: '), ...withCode(caveat.remedy)) : null);
 }

@@ -427,13 +427,13 @@ export type CellCause = {
 /** What came of a cell. */
 export type CellStatus = "pending" | "measured" | "failed";
 
-/** How the far end's clock compares with this machine's; of received packets, how that of the NIC which stamped them does. */
+/** How the remote endpoint's clock compares with this machine's; of received packets, how that of the NIC which stamped them does. */
 export type ClockRecord = {
   /** By how much the offset grows, parts per billion. */
   drift_ppb: number;
   /** Exchanges that were compared. */
   exchanges: number;
-  /** The clock of the far end minus that of the near end, at the middle of the run, ns. */
+  /** The clock of the remote endpoint minus that of the local endpoint, at the middle of the run, ns. */
   offset_ns: number;
   /** The shortest round trip among them, ns. */
   shortest_round_trip_ns: number;
@@ -676,13 +676,13 @@ export type FakeParameters = {
   unpaced: boolean;
 };
 
-/** One figure over start phases, ns. Of a run's series the largest counts; a round trip is whole. */
+/** One figure over phase offsets, ns. Of a run's series the largest counts; a round trip is whole. */
 export type Figure = {
-  /** The largest over start phases. */
+  /** The largest over phase offsets. */
   high: number;
-  /** The smallest over start phases. */
+  /** The smallest over phase offsets. */
   low: number;
-  /** The median over start phases. */
+  /** The median over phase offsets. */
   median: number;
   /** Upper end of it. */
   median_high: number | null;
@@ -988,11 +988,11 @@ export type LabFacts = {
   qemu: string;
   /** SHA-256 over the latencies of all samples, in their order; absent if none were kept. */
   sample_hash: string | null;
-  /** Which start phase. */
+  /** Which phase offset. */
   seed: number;
   /** Where time is counted: an instruction takes 2^shift ns. */
   shift: number | null;
-  /** How long the guest waited before it measured, ns; absent if start phases lay on a fixed lattice, as before tardy drew them. */
+  /** How long the guest waited before it measured, ns; absent if phase offsets lay on a fixed lattice, as before tardy drew them. */
   wait_ns?: number | null;
 };
 
@@ -1002,7 +1002,7 @@ export type LabFailure = {
   kernel: string;
   /** The load's name. */
   load: string;
-  /** Which start phase. */
+  /** Which phase offset. */
   seed: number;
   /** What went wrong; may have several lines. */
   why: string;
@@ -1116,9 +1116,9 @@ export type MemoryLock = {
 
 /** The result of messages, beside how long they took. */
 export type MessageRecord = {
-  /** How the far end's clock compares with this machine's; absent if both are one. */
+  /** How the remote endpoint's clock compares with this machine's; absent if both are one. */
   clock: ClockRecord | null;
-  /** Who sent and received: `near` (this tardy), then each far end. */
+  /** Who sent and received: `near` (this tardy), then each remote endpoint. */
   ends: EndRecord[];
   /** One entry a series of whole messages, in their order. */
   flows: FlowRecord[];
@@ -1217,7 +1217,7 @@ export type PageBlame = {
   unmatched: number;
 };
 
-/** One load under one kernel, over start phases. */
+/** One load under one kernel, over phase offsets. */
 export type PageCell = {
   /** What the worst wake-ups of its runs were spent on, largest first; none where no run of it was traced. */
   causes: CellCause[];
@@ -1225,9 +1225,9 @@ export type PageCell = {
   caveats: string[];
   /** Of all samples together: pairs of percentile and latency in ns, the last one the maximum. */
   curve: ([number, number])[];
-  /** Ranges over start phases. */
+  /** Ranges over phase offsets. */
   figures: Figure[];
-  /** Different start phases. */
+  /** Different phase offsets. */
   phases: number;
   /** Samples of all of them. */
   samples: number;
@@ -1711,19 +1711,19 @@ export type PartFigure = {
 
 /** The parameters of `pingpong`. */
 export type PingpongParameters = {
-  /** The CPU of the near end. */
+  /** The CPU of the local endpoint. */
   cpu: number;
-  /** The CPU of the far end; absent if another program is the far end. */
+  /** The CPU of the remote endpoint; absent if another program is the remote endpoint. */
   far_cpu: number | null;
-  /** The priority of the far end; absent likewise. */
+  /** The priority of the remote endpoint; absent likewise. */
   far_priority: number | null;
-  /** Whether the far end is another program than tardy. */
+  /** Whether the remote endpoint is another program than tardy. */
   foreign: boolean;
   /** Bytes of one message. */
   size: number;
   /** The time-out of an answer, ns. */
   timeout_ns: number;
-  /** The address of the far end; absent if this tardy starts it. */
+  /** The address of the remote endpoint; absent if this tardy starts it. */
   to: string | null;
   /** What carries the messages: `tcp`, `futex`, ... */
   transport: string;
@@ -2106,15 +2106,15 @@ export type Status = "running" | "complete" | "interrupted" | "stopped_over" | "
 
 /** The parameters of `stream`. */
 export type StreamParameters = {
-  /** Whether the far end sends as well. */
+  /** Whether the remote endpoint sends as well. */
   both_ways: boolean;
-  /** The CPU of the near end. */
+  /** The CPU of the local endpoint. */
   cpu: number;
-  /** The CPU of the far end; absent if it is an echo. */
+  /** The CPU of the remote endpoint; absent if it is an echo. */
   far_cpu: number | null;
-  /** The priority of the far end; absent if it is an echo. */
+  /** The priority of the remote endpoint; absent if it is an echo. */
   far_priority: number | null;
-  /** How the far end waits; absent if it is an echo. */
+  /** How the remote endpoint waits; absent if it is an echo. */
   far_wait: string | null;
   /** The multicast group; absent if it has none. */
   group: string | null;
@@ -2130,7 +2130,7 @@ export type StreamParameters = {
   to: string | null;
   /** What carries the packets: `udp`, `tcp`, `multicast`, ... */
   transport: string;
-  /** How the near end waits: `sleep`, `spin`, ... */
+  /** How the local endpoint waits: `sleep`, `spin`, ... */
   wait: string;
 };
 

@@ -86,7 +86,7 @@ function clockNote(run: PageRun, several: boolean): HTMLElement | null {
   const clock = run.record.messages?.clock;
   if (!clock) return null;
   const side = clock.offset_ns < 0 ? 'behind' : 'ahead';
-  const text = `the clock of the far end was ${latency(Math.abs(clock.offset_ns))} ${side}, with an uncertainty of ${latency(clock.uncertainty_ns)} (${count(clock.exchanges)} exchanges, `
+  const text = `the clock of the remote endpoint was ${latency(Math.abs(clock.offset_ns))} ${side}, with an uncertainty of ${latency(clock.uncertainty_ns)} (${count(clock.exchanges)} exchanges, `
     + `the shortest round trip ${latency(clock.shortest_round_trip_ns)}), and drifted by ${clock.drift_ppb.toFixed(0)} parts per billion. `
     + `One-way figures of ${run.samples.many} have that uncertainty, round trips have not.`;
   return h('p', { class: 'note' }, several ? `${run.record.name}: ${text}` : capital(text));

@@ -13,7 +13,7 @@ const KINDS = [
 
 /** What a page calls them. */
 export const CAUSES = {
-  irqs_off: 'interrupts off', nonpreemptible: 'not preemptible', softirq: 'softirq', host: 'host', thread: 'thread', hardirq: 'hard interrupt',
+  irqs_off: 'interrupts off', nonpreemptible: 'non-preemptible', softirq: 'softirq', host: 'host', thread: 'thread', hardirq: 'hard interrupt',
   unexplained: 'unexplained',
 };
 

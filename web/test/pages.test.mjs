@@ -168,7 +168,7 @@ test('the sentence of the cause is about what has the time of the slowest', asyn
   assert.equal(said('p99.9', 1, ['irqs_off', 'a', 610], ['softirq', 'b', 390]), 'In the slowest 0.1% of wake-ups, 61% of the time went to irqs_off: a.');
   assert.equal(said('p99', 1, ['thread', 'a', 300], ['thread', 'b', 300], ['thread', 'c', 200], ['thread', 'd', 100], ['host', 'e', 100]),
     'In the slowest 1% of wake-ups, 90% of the time went to thread: a, b, c and 1 more.');
-  assert.equal(said('worst', 0.3, ['host', 'e', 300, 1]), 'In the 10 worst wake-ups, only 30% of the time was blamed, most of that probably on host: e; the rest is not known.');
+  assert.equal(said('worst', 0.3, ['host', 'e', 300, 1]), 'In the 10 worst wake-ups, only 30% of the time was analyzed, most of that probably on host: e; the rest is not known.');
   assert.equal(said('p99', 1, ['throttled', 'b', 900, 1], ['host', 'e', 100]), 'In the slowest 1% of wake-ups, 90% of the time probably went to throttled: b.');
   assert.equal(said('p99', 1, ['unexplained', '', 700], ['host', 'e', 300]), 'In the slowest 1% of wake-ups, 70% of the time is unexplained; the largest known cause is host: e (30%).');
 });

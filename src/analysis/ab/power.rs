@@ -32,7 +32,7 @@ pub fn power(plan: &LookPlan, share: usize, mean: f64, sd: f64) -> f64 {
     plan.crossing(share, drift(pairs, share, mean, sd))
 }
 
-/// The expectation of the final z after so many pairs.
+/// Expected z of the final interim analysis, after `pairs` pairs.
 fn drift(pairs: f64, share: usize, mean: f64, sd: f64) -> f64 {
     let lost = normal_upper(ALPHA / share.max(1) as f64 / 2.0).powi(2) / 2.0;
     mean.abs() / sd * (pairs - lost).max(1.0).sqrt()

@@ -1,4 +1,4 @@
-//! One load under one kernel: its figures, a number a start phase.
+//! One load under one kernel: its figures, a number a phase offset.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     run::{Document, Effect, LatencyView, SeriesSummary, Validity, messages::ROUND_TRIP},
 };
 
-/// What makes a start phase: two runs of one cell with the same are one throw of the dice.
+/// What makes a phase offset: two runs of one cell with the same are one throw of the dice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhaseId {
     /// Its number.
@@ -51,7 +51,7 @@ pub fn whole(run: &Document) -> impl Iterator<Item = &SeriesSummary> {
     run.wakeups().filter(move |series| !has_round_trip || series.name == ROUND_TRIP)
 }
 
-/// The first run of each start phase.
+/// The first run of each phase offset.
 pub(super) fn phases<'a>(own: &[usize], runs: &'a [Document]) -> BTreeMap<PhaseId, &'a Document> {
     let mut phases = BTreeMap::new();
     for run in own.iter().filter_map(|at| runs.get(*at)) {

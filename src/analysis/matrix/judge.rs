@@ -102,7 +102,7 @@ fn results(all: &mut [Comparison]) -> (usize, Vec<Vec<PhaseResult>>) {
 
 fn few((a, b): (usize, usize), comparisons: usize) -> String {
     let needed = phases_needed(comparisons).unpaired;
-    format!("not judged: {} of the {needed} start phases that it takes", a.min(b))
+    format!("not judged: {} of the {needed} phase offsets that it takes", a.min(b))
 }
 
 /// How far equal kernels came apart, by row and figure, as a logarithm.
@@ -225,7 +225,7 @@ fn reason_not_to(base: &MatrixCell, cell: &MatrixCell, runs: &[Document]) -> Opt
     }
     if labs().any(|lab| lab.mode == "deterministic" && lab.wait_ns.is_none()) {
         return Some(
-            "not judged: start phases of a fixed lattice, as an older tardy had them, are not \
+            "not judged: phase offsets of a fixed lattice, as an older tardy had them, are not \
              a random sample; measure again"
                 .into(),
         );

@@ -28,7 +28,7 @@ pub(super) fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document])
         let Some(hash) = &lab.sample_hash else { continue };
         if *first.entry(cell_of(lab)).or_insert(hash) != hash {
             remarks.push(format!(
-                "Measured twice with different samples: {} under {}, start phase {}. The programs \
+                "Measured twice with different samples: {} under {}, phase offset {}. The programs \
                  in the guest differ: of one tardy's builds, each has its own samples.",
                 lab.load, lab.kernel, lab.seed
             ));

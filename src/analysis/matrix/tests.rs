@@ -126,10 +126,10 @@ fn kernels_differ_by_at_least_the_near_end_of_an_interval_and_the_uncertain_is_n
 
 #[test]
 fn fewer_start_phases_than_it_takes_are_not_judged_and_the_same_one_counts_once() {
-    assert_eq!(refused(&pair(4)), "not judged: 4 of the 5 start phases that it takes");
+    assert_eq!(refused(&pair(4)), "not judged: 4 of the 5 phase offsets that it takes");
     let mut runs = pair(4);
     runs.extend(pair(4));
-    assert_eq!(refused(&runs), "not judged: 4 of the 5 start phases that it takes");
+    assert_eq!(refused(&runs), "not judged: 4 of the 5 phase offsets that it takes");
     assert!(matrix(&runs).unwrap().remarks.is_empty(), "the same samples twice cause no doubt");
     // More loads share the 5%, so that each takes more.
     let mut many = pair(5);
@@ -138,7 +138,7 @@ fn fewer_start_phases_than_it_takes_are_not_judged_and_the_same_one_counts_once(
         many.extend(phases("standard", load, 5, STANDARD));
         many.extend(phases("rt", load, 5, RT));
     }
-    assert_eq!(refused(&many), "not judged: 5 of the 6 start phases that it takes");
+    assert_eq!(refused(&many), "not judged: 5 of the 6 phase offsets that it takes");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Figures of two kernels over start phases: do they differ, and by how much at least?
+//! Figures of two kernels over phase offsets: do they differ, and by how much at least?
 //!
-//! The unit of replication is the start phase: drawn at random, each is one throw. A figure of a
+//! The unit of replication is the phase offset: drawn at random, each is one throw. A figure of a
 //! phase is compared by its rank, so that nothing is assumed of how phases spread: by the exact
 //! test of Mann and Whitney, or, where both kernels began at the same phases and that makes their
 //! figures go together, by the sign test on pairs. Over all figures of a table Holm's rule shares
@@ -12,7 +12,7 @@ pub mod ranks;
 use super::{ab::ALPHA, distributions::normal_upper, ratio};
 use crate::run::AbVerdict;
 
-/// With fewer start phases on a side nothing is judged: even disjoint ones are too likely.
+/// With fewer phase offsets on a side nothing is judged: even disjoint ones are too likely.
 pub const FEWEST_PHASES: usize = 4;
 
 /// Pairs that go together less surely than at this error probability are not compared as pairs.
@@ -54,7 +54,7 @@ pub struct PhaseResult {
     pub verdict: AbVerdict,
 }
 
-/// How many start phases of each kernel a difference takes, if the phases of one all lie below
+/// How many phase offsets of each kernel a difference takes, if the phases of one all lie below
 /// those of the other: with `comparisons` figures that share the 5%.
 #[must_use]
 pub fn phases_needed(comparisons: usize) -> PhasesNeeded {

@@ -80,10 +80,10 @@ pub(super) struct BisectFlags {
     /// By how much a kernel may be worse and still be good [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "SHARE", value_parser = margin)]
     margin: Option<f64>,
-    /// Start phases of each kernel [default: as many as a verdict takes]
+    /// Phase offsets of each kernel [default: as many as a verdict takes]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// Draws the start phases; the same seed draws the same ones
+    /// Draws the phase offsets; the same seed draws the same ones
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
     /// Time limit for one guest, in time of this machine
@@ -115,7 +115,7 @@ pub(super) fn bisect(flags: &BisectFlags, store: &Store) -> Result<Exit> {
     let needed = phases_of_gate(rows.len(), 1);
     ensure!(
         phases >= needed,
-        "--seeds {phases}: no kernel can be called bad with fewer than {needed} start phases of \
+        "--seeds {phases}: no kernel can be called bad with fewer than {needed} phase offsets of \
          {}; leave it out, or name one load with --load",
         many(rows.len() as u64, "load")
     );
@@ -130,7 +130,7 @@ pub(super) fn bisect(flags: &BisectFlags, store: &Store) -> Result<Exit> {
     let directory = RunDirectory::make(&place)?;
     let runner = GuestRunner::open(&cache, &notify).inspect_err(|_| directory.discard())?;
     notify(&format!(
-        "{phases} start phases of {}; of {} between the two at most {} are measured, or more where \
+        "{phases} phase offsets of {}; of {} between the two at most {} are measured, or more if \
          one can be told from neither",
         many(rows.len() as u64, "load"),
         many(kernels.len().saturating_sub(2) as u64, "kernel"),

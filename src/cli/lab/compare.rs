@@ -31,9 +31,9 @@ use crate::{
 
 /// Compare kernels load by load, over all phase offsets.
 ///
-/// Start phases of each kernel are compared with those of the first one, all figures of the matrix
+/// Phase offsets of each kernel are compared with those of the first one, all figures of the matrix
 /// at an error probability of 5% together; a difference is stated with the least that it can be.
-/// With few start phases nothing is judged (`tardy lab run --seeds 7`).
+/// With few phase offsets nothing is judged (`tardy lab run --seeds 7`).
 #[derive(Debug, Args)]
 pub(super) struct CompareFlags {
     /// Output directories of `tardy lab run`, or runs in them

@@ -31,7 +31,7 @@ pub(super) struct LabGateFlags {
     /// Limit, e.g. p99.9<=80us or missed=0, or a baseline file; repeatable
     ///
     /// A baseline, which --baseline has written, passes where no figure of any kernel is worse by
-    /// more than the margin. A limit is decided for each run and holds for all start phases. Exit
+    /// more than the margin. A limit is decided for each run and holds for all phase offsets. Exit
     /// codes: 0 pass, 1 fail, 3 inconclusive, 4 invalid.
     #[arg(long = "gate", value_name = "GATE")]
     gates: Vec<LabGate>,
@@ -153,7 +153,7 @@ impl LabGates {
                     false => "pass only where nothing at all has changed, and never fail",
                 };
                 output::warn(&format!(
-                    "--gate {name}: with {planned} start phases it can {can}; it takes {needed} \
+                    "--gate {name}: with {planned} phase offsets it can {can}; it takes {needed} \
                      in both (--seeds {needed})"
                 ));
             }
@@ -258,13 +258,13 @@ fn of_baseline_cell(
     let judged = own.filter(|one| one.finding != BaselineFinding::Uncertain);
     let results: Vec<GateResult> = judged.map(|one| of_baseline(file, name, one)).collect();
     if results.is_empty() {
-        let reason = "no figure has 10 samples beyond it at each start phase of both";
+        let reason = "no figure has 10 samples beyond it at each phase offset of both";
         return vec![undecided(file, name, reason)];
     }
     results
 }
 
-/// A limit over all start phases: it holds where each of them keeps it.
+/// A limit over all phase offsets: it holds where each of them keeps it.
 fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
     let gate = limit.to_string();
     let mut worst: Option<GateResult> = None;
@@ -283,9 +283,9 @@ fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
     let Some(worst) = worst else { return Ok(missing(&gate, name)) };
     let phases = runs.len();
     let reason = match worst.verdict {
-        GateVerdict::Pass => format!("kept at each of {phases} start phases"),
-        GateVerdict::Inconclusive => format!("at one of {phases} start phases: {}", worst.reason),
-        GateVerdict::Fail => format!("{failed} of {phases} start phases; one: {}", worst.reason),
+        GateVerdict::Pass => format!("kept at each of {phases} phase offsets"),
+        GateVerdict::Inconclusive => format!("at one of {phases} phase offsets: {}", worst.reason),
+        GateVerdict::Fail => format!("{failed} of {phases} phase offsets; one: {}", worst.reason),
     };
     Ok(GateResult { gate, series: Some(name.to_owned()), verdict: worst.verdict, reason })
 }
@@ -294,7 +294,7 @@ fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
 pub(super) fn difference(one: &BaselineResult) -> String {
     let percent = |log: f64| 100.0 * log.exp_m1();
     match one.finding {
-        BaselineFinding::Alike => "the same at each start phase".into(),
+        BaselineFinding::Alike => "the same at each phase offset".into(),
         BaselineFinding::Uncertain => "fewer than 10 samples beyond it".into(),
         BaselineFinding::Compared(result) => match result.interval {
             // In percent nobody reads that.
@@ -302,7 +302,7 @@ pub(super) fn difference(one: &BaselineResult) -> String {
                 format!("{:.1} to {:.1} times", low.exp(), high.exp())
             }
             Some((low, high)) => format!("{:+.1}% to {:+.1}%", percent(low), percent(high)),
-            None => "too few start phases".into(),
+            None => "too few phase offsets".into(),
         },
     }
 }
@@ -347,7 +347,7 @@ mod tests {
         flags.read(true).unwrap();
     }
 
-    /// Start phases of one kernel and load.
+    /// Phase offsets of one kernel and load.
     fn runs(load: &str, count: u32, p99: u64) -> Vec<Run> {
         let of = |seed: u32| run("k", load, seed, [8_000, p99 + u64::from(seed), 0, 3 * p99]);
         (1..=count).map(|seed| Run::of("r".into(), of(seed))).collect()

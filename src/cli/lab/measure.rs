@@ -32,7 +32,7 @@ pub(super) struct LabMeasurement<'a> {
     pub cell_runner: &'a CellRunner,
     /// Where outcomes are kept.
     pub results: &'a Results,
-    /// Numbers of the start phases.
+    /// Numbers of the phase offsets.
     pub phases: Range<u32>,
     /// In which order cells are measured, and what it is drawn by where it is random.
     pub order: (CellOrder, u64),

@@ -41,7 +41,7 @@ pub(super) const FOUNDING: &str = include_str!("../../../lab/founding.toml");
 
 /// Measure a plan's loads on several kernels, and compare them.
 ///
-/// Boots each kernel in a virtual machine, once per load and start phase, and runs this same
+/// Boots each kernel in a virtual machine, once per load and phase offset, and runs this same
 /// program inside. Each cell becomes a run below one directory; `tardy show`, `report` and `plot`
 /// take them, and `tardy lab compare` prints the table again.
 ///
@@ -72,18 +72,18 @@ pub(super) struct LabRunFlags {
     /// Clock of the guest: its instruction count, or real time
     #[arg(long, value_enum, value_name = "MODE", default_value = "deterministic")]
     mode: ModeName,
-    /// Start phases per load; a verdict takes 5 to 8 [default: the plan's repeats]
+    /// Phase offsets per load; a verdict takes 5 to 8 [default: the plan's repeats]
     ///
     /// How many it takes depends on how much is compared, and is printed before the run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// Draws the start phases; the same seed draws the same ones
+    /// Draws the phase offsets; the same seed draws the same ones
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
     /// Leave out the A/A column of the first kernel
     ///
     /// It shows how far equal kernels come apart (A/A), and is measured where there are enough
-    /// start phases for a verdict.
+    /// phase offsets for a verdict.
     #[arg(long)]
     no_control: bool,
     /// Guests to run in parallel [default: one per CPU; 1 in --mode real]
@@ -217,7 +217,7 @@ impl LabRunFlags {
         self.is_counted() && !self.no_control && kernels > 1 && are_enough
     }
 
-    /// Says what the planned start phases can decide.
+    /// Says what the planned phase offsets can decide.
     fn notice_phases(&self, cells: &CellRunner, phases: u32) {
         let kernels = cells.targets.iter().filter(|target| !target.is_control).count();
         if self.outcome.quiet || kernels < 2 {
@@ -227,7 +227,7 @@ impl LabRunFlags {
         let needed = phases_needed(comparisons);
         let is_enough = phases as usize >= needed.unpaired;
         output::notice(&format!(
-            "{comparisons} figures are compared: a verdict takes {} start phases of each kernel \
+            "{comparisons} figures are compared: a verdict takes {} phase offsets of each kernel \
              ({} where they are compared in pairs), and {phases} {}",
             needed.unpaired,
             needed.paired,

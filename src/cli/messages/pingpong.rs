@@ -18,7 +18,8 @@ pub(super) const PACE_NS: i64 = 5_000;
 const DEFAULT_TIMEOUT_NS: i64 = 1_000_000_000;
 
 impl MessageFlags {
-    /// The ping-pong that these flags describe; `far_cpu` is used where the far end is local.
+    /// The ping-pong that these flags describe; `far_cpu` is used where the remote endpoint is
+    /// local.
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
@@ -49,14 +50,14 @@ impl MessageFlags {
         })
     }
 
-    /// Flags that only apply to a remote far end.
+    /// Flags that only apply to a remote endpoint.
     fn check_here(&self) -> Result<()> {
         for (flag, given) in
             [("--foreign", self.foreign), ("--token-file", self.token_file.is_some())]
         {
             ensure!(
                 !given,
-                "{flag} needs --to, as tardy starts the far end itself; add --to \
+                "{flag} needs --to, as tardy starts the remote endpoint itself; add --to \
                  HOST:PORT, or leave it out"
             );
         }
@@ -75,7 +76,7 @@ impl MessageFlags {
              `tardy echo --priority`"
         );
         let to = to.to_owned();
-        // The far end need not be a tardy echo: any REP socket works.
+        // The remote endpoint need not be a tardy echo: any REP socket works.
         if self.foreign || transport.is_zmq() {
             ensure!(
                 self.token_file.is_none(),

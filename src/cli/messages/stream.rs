@@ -79,7 +79,7 @@ impl MessageFlags {
         let Some(to) = &self.to else {
             ensure!(
                 self.token_file.is_none(),
-                "--token-file needs --to, as tardy starts the far end itself; \
+                "--token-file needs --to, as tardy starts the remote endpoint itself; \
                  add --to HOST:PORT, or leave it out"
             );
             return Ok(None);

@@ -295,7 +295,7 @@ fn kept(peak: &KeptPeak, document: &Document) -> KeptSample {
         cause: peak
             .main
             .as_ref()
-            .map_or_else(|| "not blamed".into(), |main| main_cause(main, peak.latency_ns)),
+            .map_or_else(|| "not analyzed".into(), |main| main_cause(main, peak.latency_ns)),
     }
 }
 

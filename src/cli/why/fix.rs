@@ -32,7 +32,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Remedies")]
+#[command(next_help_heading = "Fixes")]
 pub(super) struct FixFlags {
     /// Show the fix of each cause, or of cause N; change nothing
     #[arg(long, value_name = "N", num_args = 0..=1)]
@@ -159,7 +159,7 @@ fn show(listed: &[Listed], number: Option<usize>, is_json: bool) -> Result<Exit>
         push(&mut out, *number, own);
     }
     if shown.is_empty() {
-        out.push_str("Nothing was blamed, so there is nothing to cure.\n");
+        out.push_str("No cause was found, so there is nothing to fix.\n");
     } else if shown.iter().any(|(_, own)| own.remedy.is_ok()) {
         out.push_str("Nothing was changed. --fix N --prove tries one and restores it.\n");
     }

@@ -29,7 +29,7 @@ use crate::{
     run::{Run, profile::Profile},
 };
 
-/// Refuses a result of so many bytes.
+/// Refuses an export of more than [`LARGEST`] bytes.
 fn check_size(bytes: usize) -> io::Result<()> {
     if bytes <= LARGEST {
         return Ok(());

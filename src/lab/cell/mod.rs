@@ -61,7 +61,7 @@ pub struct Cell {
     pub kernel: Kernel,
     /// What drives its clock.
     pub mode: ClockMode,
-    /// The number of its start phase.
+    /// The number of its phase offset.
     pub seed: u32,
     /// Where that begins.
     pub start: StartPhase,

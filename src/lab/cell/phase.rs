@@ -1,7 +1,7 @@
-//! Start phases: how long a guest waits before it measures, and padding of its command line.
+//! Phase offsets: how long a guest waits before it measures, and padding of its command line.
 //!
 //! One counted run is one throw of the relative phases of timer, tick and load, and of where the
-//! kernel's memory happens to lie. Start phases are drawn at random, so that several of them are a
+//! kernel's memory happens to lie. Phase offsets are drawn at random, so that several of them are a
 //! sample of all there could be; a fixed lattice would be none. The seed is stored, so that the
 //! same phases can be drawn again, and a phase does not depend on how many others are drawn.
 

@@ -74,7 +74,7 @@ impl PublishedRuns {
             let said = format!("cells[{number}].lab");
             ensure!(
                 cell.lab.mode == "deterministic",
-                "{said}.mode is not deterministic: only counted time can be repeated"
+                "{said}.mode is not deterministic: only virtual time can be repeated"
             );
             ensure!(cell.lab.sample_hash.is_some(), "{said}.sample_hash is missing");
         }

@@ -146,7 +146,7 @@ fn work(port: &mut ResultPort) -> Result<i32> {
     ended
 }
 
-/// Loads modules, brings the network up, starts the second box, and waits for the start phase.
+/// Loads modules, brings the network up, starts the second box, and waits for the phase offset.
 fn prepare(job: &Job) -> Result<()> {
     for Module { file: module, parameters } in &job.modules {
         let file = fs::File::open(module);

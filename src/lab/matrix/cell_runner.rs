@@ -51,7 +51,7 @@ pub struct CellRunner {
     pub rows: Vec<LabRow>,
     /// What makes a guest's time.
     pub mode: ClockMode,
-    /// Draws start phases and padding.
+    /// Draws phase offsets and padding.
     pub seed: u64,
     /// How long one cell may take.
     pub limit: Duration,

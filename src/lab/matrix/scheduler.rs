@@ -24,7 +24,7 @@ pub struct CellTask {
     pub load: usize,
     /// The place of the kernel among those asked for.
     pub kernel: usize,
-    /// Which start phase, or which repeat on a machine.
+    /// Which phase offset, or which repeat on a machine.
     pub seed: u32,
     /// The directory of its run, from that of the matrix.
     pub place: PathBuf,

@@ -1,8 +1,8 @@
 //! The `pingpong` probe: a message to the other end and its answer back, one after the other. Each
 //! round trip is a sample; half of one is a message's way only where both ways are alike.
 //!
-//! The far end is this tardy's, on this machine; or a tardy echo; or any program that sends back
-//! what it gets. `tardy_hot::exchange` documents what lies between the clock reads.
+//! The remote endpoint is this tardy's, on this machine; or a tardy echo; or any program that sends
+//! back what it gets. `tardy_hot::exchange` documents what lies between the clock reads.
 
 mod supervisor;
 mod link;
@@ -45,7 +45,7 @@ pub struct PingPong {
     pub timeout_ns: i64,
 }
 
-/// What the far end is called.
+/// What the remote endpoint is called.
 const FAR: &str = "far";
 
 /// What its process does: it answers each message.
@@ -54,7 +54,7 @@ pub(super) const JOB: &str = "pong";
 /// The same, and it notes when it had each.
 pub(super) const TRACED_JOB: &str = "traced_pong";
 
-/// What others must know of the near end once it is open.
+/// What others must know of the local endpoint once it is open.
 #[derive(Debug, Default)]
 struct Opened {
     buffers: Buffers,
@@ -152,7 +152,7 @@ impl Probe for PingPong {
         let note = wants.tracing.as_ref().map(|_| Note::new()).transpose();
         let (note, shared) = note.map_err(|error| no_memory(&error))?.unzip();
         let Link { near: end, far_end, mut record } = self.link(shared)?;
-        // After the far end's process was forked: earlier pages fault once more.
+        // After the remote endpoint's process was forked: earlier pages fault once more.
         let traced = wants.tracing.as_ref().zip(note);
         let traced = traced.map(|(tracing, note)| TripStages::new(tracing, note, &self.head()));
         let (stages, others) = traced.unzip();
@@ -193,5 +193,5 @@ impl Probe for PingPong {
 }
 
 fn no_memory(error: &std::io::Error) -> ArmError {
-    ArmError::Transport(format!("cannot share memory with the far end: {error}"))
+    ArmError::Transport(format!("cannot share memory with the remote endpoint: {error}"))
 }

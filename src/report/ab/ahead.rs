@@ -36,8 +36,9 @@ pub fn planned(record: &AbRecord, width: Option<usize>) -> String {
     if let [little, much] = found.as_slice() {
         let [low, high] = ASSUMED.map(share);
         out.push_str(&format!(
-            "If pairs scatter by {low} (standard deviation), a difference of {little} is found in \
-             4 of 5 cases; if by {high}, one of {much}. The first look tells how much they do.\n"
+            "If pairs have a spread of {low} (standard deviation), a difference of {little} is \
+             found in 4 of 5 cases; with {high}, one of {much}. The first interim analysis tells \
+             the spread.\n"
         ));
     }
     record.judged.iter().filter_map(|figure| too_short(record, figure)).for_each(|text| {
@@ -87,7 +88,7 @@ pub fn looked(record: &AbRecord, sds: &[f64], width: Option<usize>) -> String {
     if is_first && record.figures.iter().any(is_open) {
         let found = record.figures.iter().zip(sds).filter_map(|(row, sd)| {
             Some(format!(
-                "{} from {} on (pairs scatter by {})",
+                "{} from {} on (spread of pairs {})",
                 row.figure,
                 findable(record, *sd)?,
                 share(*sd)
@@ -109,12 +110,13 @@ mod tests {
         let rows = [row("p50", 1.0, "same"), row("p99.9", 1.0, "inconclusive")];
         let text = planned(&record("running", "inconclusive", &rows), None);
         assert!(text.contains("Up to 40 pairs of blocks of 1 s in 5 min"), "{text}");
-        assert!(text.contains("If pairs scatter by 10%"), "{text}");
+        assert!(text.contains("a spread of 10%"), "{text}");
         // 2 of 10 samples beyond p99.9; 6.5 s have 13. All blocks 8 s, 6 pairs of 3 s and 13 s.
         assert!(text.contains("too short for p99.9") && text.contains("--budget 104s"), "{text}");
         assert!(!text.contains("too short for p50"), "{text}");
         let looked = looked(&record("running", "inconclusive", &rows), &[0.1, 0.3], None);
         assert!(looked.starts_with("After 16 of 40 pairs: p50 +0.0% ("), "{looked}");
-        assert!(looked.contains("p99.9 from") && looked.contains("scatter by 30%"), "{looked}");
+        assert!(looked.contains("p99.9 from"), "{looked}");
+        assert!(looked.contains("spread of pairs 30%"), "{looked}");
     }
 }

@@ -84,7 +84,7 @@ pub(in crate::report) fn sentence(
         0 => String::new(),
         _ => {
             let all = count(analysed.saturating_add(passed_over));
-            format!(" ({} of {all} were analysed, the latest first)", count(analysed))
+            format!(" ({} of {all} were analyzed, the latest first)", count(analysed))
         }
     };
     let no_time = || format!("Late responses{of}: no cause is known");
@@ -115,10 +115,10 @@ mod tests {
         let all = of(std::slice::from_ref(&cause), 200, 0);
         assert!(all.starts_with("The time of late responses: 50%"), "{all}");
         let some = of(&[cause], 200, 3_800);
-        let wanted = "The time of late responses (200 of 4,000 were analysed, the latest first): ";
+        let wanted = "The time of late responses (200 of 4,000 were analyzed, the latest first): ";
         assert!(some.starts_with(wanted), "{some}");
         let none = of(&[], 0, 12);
-        assert!(none.contains("0 of 12 were analysed"), "{none}");
+        assert!(none.contains("0 of 12 were analyzed"), "{none}");
         assert_eq!(of(&[], 0, 0), "");
     }
 }

@@ -17,13 +17,13 @@ pub const fn head(cause: Cause) -> &'static str {
         Cause::Hardirq => "hard interrupt",
         Cause::Softirq => "softirq",
         Cause::Thread => "thread",
-        Cause::Nonpreemptible => "not preemptible",
+        Cause::Nonpreemptible => "non-preemptible",
         Cause::Lock => "lock",
         Cause::IdleExit => "idle exit",
         Cause::Migration => "migration",
         Cause::Throttled => "throttled",
         Cause::PageFault => "page fault",
-        Cause::OwnWork => "own work",
+        Cause::OwnWork => "own CPU time",
         Cause::Wait => "asleep",
         Cause::Stopped => "stopped",
         Cause::Host => "host",
@@ -47,7 +47,7 @@ const fn was(cause: Cause) -> (&'static str, &'static str) {
         Cause::Migration => ("the move to another CPU", ": {}"),
         Cause::Throttled => ("being held back by the scheduler", ": {}"),
         Cause::PageFault => ("page faults of the measured threads", ""),
-        Cause::OwnWork => ("the threads' own work", ""),
+        Cause::OwnWork => ("the threads' own CPU time", ""),
         Cause::Wait => ("sleep during the work", ", {}"),
         Cause::Stopped => ("the measured threads being stopped", ""),
         Cause::Host => ("the virtual machine's host", ": {}"),
@@ -70,7 +70,7 @@ const fn during(cause: Cause) -> Option<(&'static str, &'static str)> {
         Cause::Migration => ("it moved to another CPU", ""),
         Cause::Throttled => ("the scheduler held it back", ": {}"),
         Cause::PageFault => ("its own page fault was served", ""),
-        Cause::OwnWork => ("it worked itself", ""),
+        Cause::OwnWork => ("it used its own CPU time", ""),
         Cause::Wait => ("it slept", ", {}"),
         Cause::Stopped => ("it was stopped", ""),
         Cause::Host => ("the host ran something else", ""),
@@ -80,6 +80,16 @@ const fn during(cause: Cause) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// What a name adds to the words of its cause; records call own CPU time "own work".
+#[must_use]
+pub fn shown(cause: Cause, name: &str) -> &str {
+    match cause {
+        Cause::OwnWork => name.trim_start_matches("own work").trim_start_matches(", "),
+        _ if name == head(cause) => "",
+        _ => name,
+    }
+}
+
 /// A cause as tables write it: `interrupts off: console_unlock`.
 #[must_use]
 pub fn label(cause: Cause, name: &str) -> String {
@@ -87,15 +97,18 @@ pub fn label(cause: Cause, name: &str) -> String {
     if cause == Cause::Lock && name.contains(HELD_BY) {
         return name.into();
     }
-    if name.is_empty() || name == kind { kind.into() } else { format!("{kind}: {name}") }
+    match shown(cause, name) {
+        "" => kind.into(),
+        name => format!("{kind}: {name}"),
+    }
 }
 
 /// A cause as the end of "61% of the time was".
 #[must_use]
 pub fn phrase(cause: Cause, name: &str) -> String {
     let (bare, named) = was(cause);
-    match (cause, name) {
-        _ if name.is_empty() || name == head(cause) => bare.into(),
+    match (cause, shown(cause, name)) {
+        (_, "") => bare.into(),
         (Cause::Thread, name) => format!("task {name}, which ran first"),
         (Cause::Lock, name) if name.starts_with(INVERSION) => name.into(),
         (Cause::OwnWork, name) if name.starts_with(EARLIER_WORK) => name.into(),

@@ -94,7 +94,7 @@ fn few(of_a: usize, of_b: usize) -> String {
     format!(
         "{} of A beside {} of B: described, not judged. How much runs of one set-up differ from \
          each other, and from boot to boot, is not in them. To judge it takes at least \
-         {FEWEST_RUNS} runs of each, made in turns: tardy compare A1 A2 A3 --vs B1 B2 B3",
+         {FEWEST_RUNS} runs of each, interleaved: tardy compare A1 A2 A3 --vs B1 B2 B3",
         runs(of_a),
         runs(of_b)
     )
@@ -105,8 +105,8 @@ fn shared(figures: &[ComparedFigureRow], options: &CompareOptions) -> Option<Str
     let judged = options.judged.len();
     let is_alone = figures.iter().all(|row| row.series.is_none()) || judged < 2;
     (judged > 1 || !is_alone).then(|| {
-        "The intervals are as wide as it takes for all figures of a table together: some figure of \
-         equal sides is called different by chance in at most 5% of such comparisons (Holm)."
+        "Intervals are corrected for all metrics of a table together: at most 5% of A/A \
+         comparisons call some metric different by chance (Holm)."
             .to_owned()
     })
 }
@@ -165,7 +165,7 @@ fn order(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
     };
     Some(format!(
         "All runs of {early} were made before those of {late}: what changed on the machine \
-         meanwhile looks like a difference. Make them in turns."
+         meanwhile looks like a difference. Interleave them."
     ))
 }
 

@@ -81,7 +81,7 @@ pub(super) fn of_band(band: &BandDifference, samples: &str) -> String {
     let is_of_it = |part: f64| part * total > 0.0;
     let first = band.causes.iter().find(|cause| is_of_it(cause.difference_ns()));
     let Some(cause) = first else {
-        return format!("{said}; nothing that was blamed explains it.");
+        return format!("{said}; no analyzed cause explains it.");
     };
     let name = label(cause.cause, &cause.name);
     let share = cause.difference_ns() / total;
@@ -119,6 +119,6 @@ mod tests {
         let alike = of(band(100e3, 101e3, &[(10e3, 11e3)]));
         assert!(alike.contains("the same in both"), "{alike}");
         let unknown = of(band(100e3, 140e3, &[(40e3, 10e3)]));
-        assert!(unknown.contains("nothing that was blamed"), "{unknown}");
+        assert!(unknown.contains("no analyzed cause"), "{unknown}");
     }
 }

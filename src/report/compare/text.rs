@@ -330,7 +330,7 @@ pub(in crate::report) fn push_causes(out: &mut String, band: &BandDifference, sa
     if blamed < 0.995 {
         let [of_a, of_b] = [band.blamed_a, band.blamed_b].map(|own| (own * 100.0).round());
         out.push_str(&format!(
-            "{DIM}Of this time {of_a}% of A and {of_b}% of B were blamed at all.{DIM:#}\n"
+            "{DIM}Of this time, {of_a}% of A and {of_b}% of B were analyzed.{DIM:#}\n"
         ));
     }
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Overhead of monitoring external threads, as `docs/explanation/overhead.md` measures it.
-const ATTACHED_COST: &str = "its cost is not measured in this run; on Debian's 6.1 in counted time \
+const ATTACHED_COST: &str = "its cost is not measured in this run; on Debian's 6.1 in virtual time \
                              it adds 1.5 us to a wake-up by a timer, and 0.7 us to one of another \
                              thread; other machines had 1.3 to 3.5 us; tracing (--trace off spares \
                              it) adds to both";
@@ -119,7 +119,7 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
             let is_bpf = trace.by() == TraceBy::Bpf;
             let counted = counted.filter(|_| sample == SampleName::WakeUp && is_bpf);
             let counted = counted.map_or_else(String::new, |(_, figure)| {
-                format!("; on Debian's 6.1 in counted time it adds {figure} to the median {one}")
+                format!("; on Debian's 6.1 in virtual time it adds {figure} to the median {one}")
             });
             format!("overhead per {one} not measured here (use --calibrate){counted}")
         }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(said(&timer), "", "it was not traced");
         timer.trace.found = TraceMode::Peaks;
         let unknown = "tracing: overhead per wake-up not measured here (use --calibrate); on \
-                       Debian's 6.1 in counted time it adds 2.7 us to the \
+                       Debian's 6.1 in virtual time it adds 2.7 us to the \
                        median wake-up\n";
         assert_eq!(said(&timer), unknown);
         timer.trace.known_cost = Some(KnownCost {

@@ -95,7 +95,7 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName)
     table.row(row("latency from, us".into(), bands.iter().map(|band| us(Some(band.from)))));
     table.row(row(sample.many().into(), bands.iter().map(|band| count(band.wakeups))));
     let blamed = bands.iter().map(|band| figure(band.blamed_share));
-    table.row(row("blamed, % of their time".into(), blamed));
+    table.row(row("analyzed, % of their time".into(), blamed));
     sheet.table(&table, "");
     if is_inferred {
         sheet.line(DIM, "~ mostly inferred, not traced; evidence: --peaks");
@@ -221,7 +221,7 @@ mod tests {
             .collect();
         let wanted = [
             "share of analyzed late time, % > p99 > p99.9",
-            "not preemptible 76",
+            "non-preemptible 76",
             "exit_mmap 50",
             "kill 25",
             "and 1 more",
@@ -231,7 +231,7 @@ mod tests {
             "",
             "latency from, us 0.0 0.0",
             "wake-ups 3 3",
-            "blamed, % of their time 100 100",
+            "analyzed, % of their time 100 100",
             "",
         ];
         assert_eq!(words, wanted, "{text}");

@@ -88,7 +88,7 @@ pub struct WhyReport {
     /// What late responses were spent on, most first: no wake-ups, and in no band.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub responses: Vec<ResponseCause>,
-    /// Late responses that were analysed: those in `responses`, the latest first.
+    /// Late responses that were analyzed: those in `responses`, the latest first.
     #[serde(default)]
     pub responses_analysed: u64,
     /// Late responses that were not: for them there was no time, or their events were overwritten

@@ -103,7 +103,7 @@ pub(super) fn moment(peak: &Peak, document: &Document) -> String {
 #[must_use]
 pub(super) fn main_cause(peak: &Peak) -> (String, f64) {
     let parts = peak.parts_by_name();
-    let Some(main) = parts.first() else { return ("not blamed".into(), 0.0) };
+    let Some(main) = parts.first() else { return ("not analyzed".into(), 0.0) };
     (label(main.cause, &main.name), main.ns as f64 / peak.latency_ns.max(1) as f64)
 }
 

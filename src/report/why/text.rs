@@ -23,7 +23,7 @@ use crate::{
         without_host,
     },
     run::{Document, RESPONSE, SeriesSummary, Validity, probes::SampleName},
-    units::{Nanos, count, many, span, times},
+    units::{Nanos, count, grouped, many, span, times},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -109,7 +109,7 @@ fn without_host(sheet: &mut TerminalText, document: &Document) {
     }
 }
 
-/// How much was analysed. The count is of all above the lowest threshold there was.
+/// How much was analyzed. The count is of all above the lowest threshold there was.
 fn counted(why: &WhyReport) -> String {
     let (lowest_ns, last_ns) = (why.lowest_threshold_ns, why.threshold_ns);
     let has_risen = lowest_ns > 0 && lowest_ns < last_ns;
@@ -122,7 +122,7 @@ fn counted(why: &WhyReport) -> String {
         ),
         0 => format!("No sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
-            "{} {} that were {} than {} were analysed",
+            "{} {} that were {} than {} were analyzed",
             count(blamed),
             why.sample.many(),
             why.sample.late(),
@@ -262,7 +262,7 @@ fn pair(series: &SeriesSummary) -> String {
 fn periodic(sheet: &mut TerminalText, why: &WhyReport) {
     for beat in why.periodic.iter().take(MOST_BEATS) {
         let text = format!(
-            "every {}: {}, {} of {} peaks within {} of the beat, on {}",
+            "every {}: {}, {} of {} peaks within {} of the period, on {}",
             every(beat.period.period_ns),
             phrase(beat.cause, &beat.name),
             percent(beat.period.share),
@@ -302,7 +302,7 @@ fn few(names: &[String]) -> String {
 /// What the table of tasks counts: by far not all that was late, where the threshold has risen.
 fn of_how_many(why: &WhyReport) -> String {
     let mut text =
-        format!("Tasks that ran first in the {} {} analysed", count(why.blamed), why.sample.many());
+        format!("Tasks that ran first in the {} {} analyzed", count(why.blamed), why.sample.many());
     // The sums of a run in progress reach less far than its histograms.
     if why.late > why.blamed && why.summed_ns.is_none() {
         let (late, lowest) = (why.sample.late(), Nanos(why.lowest_threshold_ns));
@@ -345,7 +345,7 @@ fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
 
 fn milliseconds(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
-    if ms < 99.95 { format!("{ms:.1}") } else { format!("{ms:.0}") }
+    if ms < 99.95 { format!("{ms:.1}") } else { grouped(&format!("{ms:.0}")) }
 }
 
 #[cfg(test)]
@@ -367,10 +367,10 @@ mod tests {
             };
             counted(&why)
         };
-        let wanted = "245 wake-ups that were later than 50.0 us were analysed, at the end only \
+        let wanted = "245 wake-ups that were later than 50.0 us were analyzed, at the end only \
                       those later than 242 us.";
         assert_eq!(said(50_000), wanted);
-        let steady = "245 wake-ups that were later than 242 us were analysed.";
+        let steady = "245 wake-ups that were later than 242 us were analyzed.";
         assert_eq!([said(242_000), said(0)], [steady, steady]);
         let why = WhyReport {
             sample: SampleName::RoundTrip,
@@ -379,7 +379,7 @@ mod tests {
             unmatched: 2,
             ..WhyReport::default()
         };
-        let wanted = "7 round trips that were longer than 90.0 us were analysed; 2 had an end that \
+        let wanted = "7 round trips that were longer than 90.0 us were analyzed; 2 had an end that \
                       had not gone to sleep.";
         assert_eq!(counted(&why), wanted);
     }
@@ -393,15 +393,15 @@ mod tests {
             late: 1_234,
             ..WhyReport::default()
         };
-        let wanted = "Tasks that ran first in the 76 wake-ups analysed, of 1,234 that were later \
+        let wanted = "Tasks that ran first in the 76 wake-ups analyzed, of 1,234 that were later \
                       than 50.0 us:";
         assert_eq!(of_how_many(&why), wanted);
         (why.summed_ns, why.responses_analysed) = (Some(8_000_000_000), 3);
         let wanted =
-            "Tasks that ran first in the 76 wake-ups analysed; late responses are not in it:";
+            "Tasks that ran first in the 76 wake-ups analyzed; late responses are not in it:";
         assert_eq!(of_how_many(&why), wanted);
         (why.summed_ns, why.late, why.responses_analysed) = (None, 76, 0);
-        assert_eq!(of_how_many(&why), "Tasks that ran first in the 76 wake-ups analysed:");
+        assert_eq!(of_how_many(&why), "Tasks that ran first in the 76 wake-ups analyzed:");
     }
 
     #[test]
@@ -412,7 +412,7 @@ mod tests {
             summed_ns: Some(8_000_000_000),
             ..WhyReport::default()
         };
-        let wanted = "245 wake-ups that were later than 242 us were analysed, in the first 8 s of \
+        let wanted = "245 wake-ups that were later than 242 us were analyzed, in the first 8 s of \
                       the run, which its sums reach so far.";
         assert_eq!(counted(&why), wanted);
         (why.blamed, why.summed_ns, why.peaks_found) = (0, Some(0), 3);

@@ -37,7 +37,7 @@ pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
         return match why.summed_ns {
             Some(0) => format!("Too few {} yet to name a cause.", why.sample.many()),
             None if let Some(worst) = why.peaks.first() => of_one(worst, why.sample),
-            _ => format!("No {} was late enough to be blamed.", why.sample.one()),
+            _ => format!("No {} was late enough to be analyzed.", why.sample.one()),
         };
     };
     let place = band_words(&band.name, why.sample);
@@ -47,7 +47,7 @@ pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
         return little(band, &place, kinds.first());
     }
     let Some(first) = kinds.first() else {
-        return format!("All of the time {place} that was analysed is unexplained.");
+        return format!("All of the time {place} that was analyzed is unexplained.");
     };
     let describe = |kind: &CauseSum<'_>| describe(why, kind, series);
     let (share, text) = describe(first);
@@ -137,7 +137,7 @@ fn little(band: &Band, place: &str, first: Option<&CauseSum<'_>>) -> String {
         let text = named(&[cause], phrase(cause.cause, &cause.name));
         format!(", of which {} was {text}", percent(cause.share))
     });
-    format!("Only {blamed} of the time {place} was blamed{most}: the rest is not known.")
+    format!("Only {blamed} of the time {place} was analyzed{most}: the rest is not known.")
 }
 
 /// A kind by its largest name where that is most of it, else by several; with the share that this
@@ -287,7 +287,7 @@ mod tests {
                       softirq NET_RX (20%).";
         assert_eq!(text, wanted);
         let text = verdict(&why(0.8, vec![unexplained]), 2);
-        assert_eq!(text, "All of the time above p99.9 that was analysed is unexplained.");
+        assert_eq!(text, "All of the time above p99.9 that was analyzed is unexplained.");
     }
 
     #[test]
@@ -333,13 +333,13 @@ mod tests {
         let host = cause(Cause::Host, "steal", 0.9, &[]);
         assert_eq!(
             verdict(&why(0.12, vec![host]), 2),
-            "Only 12% of the time above p99.9 was blamed, of which 90% was the virtual machine's \
+            "Only 12% of the time above p99.9 was analyzed, of which 90% was the virtual machine's \
              host: steal: the rest is not known."
         );
         let mut none = why(0.0, Vec::new());
         assert!(verdict(&none, 2).starts_with("Only 0% of the time"));
         none.bands.clear();
-        assert_eq!(verdict(&none, 2), "No wake-up was late enough to be blamed.");
+        assert_eq!(verdict(&none, 2), "No wake-up was late enough to be analyzed.");
         none.summed_ns = Some(0);
         assert_eq!(verdict(&none, 2), "Too few wake-ups yet to name a cause.");
     }
@@ -351,7 +351,7 @@ mod tests {
         let text = verdict(&none, 1);
         assert!(text.contains("in the ten worst round trips"), "{text}");
         none.bands.clear();
-        assert_eq!(verdict(&none, 1), "No round trip was late enough to be blamed.");
+        assert_eq!(verdict(&none, 1), "No round trip was late enough to be analyzed.");
     }
 
     #[test]

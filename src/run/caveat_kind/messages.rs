@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum MessageCaveat {
-    /// The far end stopped during the run.
+    /// The remote endpoint stopped during the run.
     FarEnded {
         /// How.
         #[serde(flatten)]
@@ -74,7 +74,7 @@ pub enum MessageCaveat {
     },
 }
 
-/// Why a far end stopped.
+/// Why a remote endpoint stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum FarEndReason {
@@ -90,7 +90,7 @@ pub enum FarEndReason {
         /// How long each was waited for, ns.
         timeout_ns: i64,
     },
-    /// It was killed, because the near end could not stop waiting otherwise.
+    /// It was killed, because the local endpoint could not stop waiting otherwise.
     Killed {
         /// How long an answer was waited for, ns.
         timeout_ns: i64,
@@ -114,7 +114,8 @@ impl FarEndReason {
                 format!("{answers} answers in a row did not arrive within {}", Nanos(*timeout_ns))
             }
             Self::Killed { timeout_ns } => {
-                format!("no answer arrived within {}; the far end was killed", Nanos(*timeout_ns))
+                let timeout = Nanos(*timeout_ns);
+                format!("no answer arrived within {timeout}; the remote endpoint was killed")
             }
             Self::AnswerTooLong => "far: its answer is longer than --size".into(),
             Self::AnswerTooShort => "far: its answer is shorter than --size".into(),
@@ -211,7 +212,7 @@ impl MessageCaveat {
                 "far_ended",
                 Weakens,
                 format!(
-                    "The far end stopped during the run: {}, at {}.",
+                    "The remote endpoint stopped during the run: {}, at {}.",
                     reason.text(),
                     moment(*at_ns)
                 ),

@@ -96,23 +96,23 @@ pub struct HelperTime {
     pub thread: String,
     /// CPU time, ns.
     pub cpu_ns: u64,
-    /// The most of it without a rest, ns.
+    /// The longest uninterrupted part of it, ns.
     pub longest_ns: u64,
 }
 
 impl HelperTime {
-    /// "tardy/drain 312 ms, at most 4.10 ms without a rest"
+    /// "tardy/drain 312 ms, at most 4.10 ms uninterrupted"
     fn text(&self) -> String {
         let time = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         let Self { thread, cpu_ns, longest_ns } = self;
-        format!("{thread} {}, at most {} without a rest", time(*cpu_ns), time(*longest_ns))
+        format!("{thread} {}, at most {} uninterrupted", time(*cpu_ns), time(*longest_ns))
     }
 }
 
 fn beside(helpers: &[HelperTime]) -> String {
     format!(
-        "tardy's own threads ran on the measured CPUs, and ordinary tasks there, be they measured \
-         threads or the kernel's that carry messages, may have waited for them: {}.",
+        "tardy's own threads ran on the measured CPUs: {}. Ordinary tasks there may have waited \
+         for them.",
         list(helpers, "; ", HelperTime::text)
     )
 }
@@ -127,16 +127,16 @@ fn watchdog_ended(silent_s: u32, made_ordinary: bool) -> String {
 
 fn busy(cpu_ns: u64, percent: u64) -> String {
     format!(
-        "tardy's own threads took {} of the measured CPUs, {percent}% of their time, before the \
-         ordinary tasks there: part of what is late here is late because of that.",
+        "tardy's own threads took {} of the measured CPUs ({percent}% of their time), ahead of \
+         ordinary tasks. Some samples are late because of that.",
         Nanos(i64::try_from(cpu_ns).unwrap_or(i64::MAX))
     )
 }
 
 fn blamed(threads: &[String], percent: u64) -> String {
     format!(
-        "tardy's own threads ({}) made up {percent}% of the time of the late samples that were \
-         explained: without tardy the tail is another.",
+        "tardy's own threads ({}) caused {percent}% of the analyzed late time. Without tardy the \
+         tail would differ.",
         threads.join(", ")
     )
 }
@@ -226,7 +226,7 @@ impl SetupCaveat {
                 "helpers_busy",
                 Weakens,
                 busy(*cpu_ns, *percent),
-                "--trace off; else a longer --deadline, a higher --peak-over or fewer --peaks.",
+                "Use --trace off, a longer --deadline, a higher --peak-over or fewer --peaks.",
             ),
             Self::HelpersBlamed { threads, percent } => {
                 ("helpers_blamed", Weakens, blamed(threads, *percent), LEAVE)

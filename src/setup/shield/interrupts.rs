@@ -204,7 +204,7 @@ mod tests {
         assert_eq!((back("2-3"), back("1").len()), (Vec::new(), 4));
         let value = |path: &str| root.read(path).unwrap();
         assert_eq!(value("/proc/irq/7/smp_affinity_list"), "0-1");
-        assert_eq!(value("/proc/irq/8/smp_affinity_list"), "0-1", "nothing of its own was left");
+        assert_eq!(value("/proc/irq/8/smp_affinity_list"), "0-1", "its only CPU is shielded");
         assert_eq!(value("/proc/irq/9/smp_affinity_list"), "0");
         assert_eq!((value(DEFAULT), value(WORKQUEUES)), ("3".into(), "3".into()));
         assert_eq!(journal.undo().failed, [""; 0]);

@@ -41,7 +41,7 @@ fn a_histogram_of_cyclictest_with_too_many_cells_is_refused_and_a_smaller_one_wr
     assert_eq!(bounded(&store, &export).code, Some(0));
 }
 
-/// An index whose line of the run `r` holds a list of so many lists.
+/// An index whose line of the run `r` holds a list of `lists` empty lists.
 fn index(store: &Store, lists: usize) {
     let head = json!({ "tardy_index": 3, "tardy": env!("CARGO_PKG_VERSION") });
     let list = "[],".repeat(lists);

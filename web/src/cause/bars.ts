@@ -42,7 +42,7 @@ function counts(blame: PageBlame, { one, kind }: SampleWords): string {
   ].filter(Boolean);
   const { threshold_ns: last, lowest_threshold_ns: lowest } = blame;
   const hasRisen = lowest > 0 && lowest < last;
-  const all = `${counted(blame.blamed, `late ${one}`)} above ${latency(hasRisen ? lowest : last)} blamed`;
+  const all = `${counted(blame.blamed, `late ${one}`)} above ${latency(hasRisen ? lowest : last)} analyzed`;
   const isAny = blame.bands.some((band) => band.causes.some(isInferred));
   const key = isAny ? ' Hatched, or with a corner cut off: inferred rather than measured.' : '';
   return [hasRisen ? `${all}, at the end only those above ${latency(last)}` : all, ...also].join('; ') + '.' + key;
@@ -71,14 +71,14 @@ export function stackBar(band: Band, keys: CauseKeys): HTMLElement {
   if (rest > band.ns * 1e-4) parts.push(segment({ cause: 'others', name: '' }, rest, band, keys, `${counted(others.length, 'other cause')}`));
   if (unknown > 0) parts.push(segment({ cause: 'unexplained', name: '' }, unknown, band, keys, 'unexplained'));
   const not = Math.max(0, band.ns - blamedOf(band));
-  if (not > band.ns * 1e-4) parts.push(segment({ cause: 'not blamed', name: '' }, not, band, keys, 'not blamed'));
+  if (not > band.ns * 1e-4) parts.push(segment({ cause: 'not analyzed', name: '' }, not, band, keys, 'not analyzed'));
   return h('div', { class: 'stack-bar' }, ...parts);
 }
 
 function segment(named: Named, ns: number, band: Band, keys: CauseKeys, words: string): HTMLElement {
   const slot = keys.slot(named);
   const unknown = named.cause === 'unexplained';
-  const not = named.cause === 'not blamed';
+  const not = named.cause === 'not analyzed';
   const part = h('span', {
     class: unknown ? 'part unknown' : isInferred(named) ? 'part inferred' : 'part',
     title: `${words}: ${share(ns, band.ns)}, ${exactLatency(ns)} of ${exactLatency(band.ns)}${isInferred(named) ? '; most of it is an inference' : ''}`,
@@ -120,7 +120,7 @@ function keySpec(blame: PageBlame, keys: CauseKeys, many: string) {
     },
     { title: 'which', raw: 'which', left: true, value: (row) => row.name, cell: (row) => h('span', { class: 'which', title: row.name }, row.name || '\u2013') },
     ...blame.bands.map((band, index): Column<KeyRow> => ({
-      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these ${count(band.wakeups)} ${many} were late together, blamed or not`,
+      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these ${count(band.wakeups)} ${many} were late together, analyzed or not`,
       value: (row) => row.of[index]?.ns ?? null,
       cell: (row) => {
         const own = row.of[index];

@@ -71,7 +71,7 @@ export class PeakDetail {
 
   private blame(own: Ranked): HTMLElement {
     const { blame, latency_ns } = own.peak;
-    if (blame.length === 0) return h('p', { class: 'muted' }, 'This peak was not blamed.');
+    if (blame.length === 0) return h('p', { class: 'muted' }, 'This peak was not analyzed.');
     return h('div', {}, h('h4', {}, 'What the time went to'),
       h('ul', { class: 'parts' }, ...blame.map((part) => h('li', {},
         causeKey(part, this.keys, theme()),

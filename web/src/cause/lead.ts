@@ -20,7 +20,7 @@ export function causeLead(context: Context): HTMLElement | null {
   const keys = causeKeys(context.page);
   const parts = runs.map((run, index) => ofRun(run, index, runs.length > 1, keys));
   if (parts.every((part) => part === null)) return null;
-  const all = runs.some((run) => run.blame) ? h('p', { class: 'more' }, h('a', { href: '#cause' }, 'All bands, and the worst one by one')) : null;
+  const all = runs.some((run) => run.blame) ? h('p', { class: 'more' }, h('a', { href: '#cause' }, 'All bands and worst samples')) : null;
   return h('section', { class: 'lead', 'aria-label': 'the cause in short' }, ...parts, all);
 }
 

@@ -111,7 +111,7 @@ export class PeakList {
   }
 
   private cause(part: PagePart | null): HTMLElement {
-    if (!part) return h('span', { class: 'muted' }, 'not blamed');
+    if (!part) return h('span', { class: 'muted' }, 'not analyzed');
     const named = isInferred(part) ? `probably ${label(part)}` : label(part);
     const words = part.task && part.task !== part.name ? `${named} (${part.task})` : named;
     return h('span', { class: 'cause-name', title: words }, causeKey(part, this.keys, theme()), h('span', { class: 'short' }, words));

@@ -27,7 +27,7 @@ export function sentence(band: Band, many: string): string {
   const [first] = kindsOf(band).map(told);
   if (blamedOf(band) < LITTLE * band.ns) {
     const known = first ? `, most of that ${first.probably}on ${first.words}` : '';
-    return `${place}, only ${share(blamedOf(band), band.ns)} of the time was blamed${known}; the rest is not known.`;
+    return `${place}, only ${share(blamedOf(band), band.ns)} of the time was analyzed${known}; the rest is not known.`;
   }
   if (!first) return `${place}, nothing that was recorded explains where the time went.`;
   const part = share(first.ns, band.ns);

@@ -46,7 +46,9 @@ export const isInferred = ({ basis, inferred = 0 }: Named): boolean => basis ===
 
 /** "interrupts off: ext4_sync_file"; the words are those of `tardy why`. */
 export function label({ cause, name }: Named): string {
-  return name && name !== causeWords(cause) ? `${causeWords(cause)}: ${name}` : causeWords(cause);
+  // Records call own CPU time "own work".
+  const added = cause === 'own_work' ? name.replace(/^own work(, )?/, '') : name;
+  return added && added !== causeWords(cause) ? `${causeWords(cause)}: ${added}` : causeWords(cause);
 }
 
 export const share = (part: number, whole: number): string => {

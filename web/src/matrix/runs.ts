@@ -9,7 +9,7 @@ import { besideThis, WORDS } from './words';
 
 const STATES = { measured: '', pending: 'not measured yet', failed: 'failed' };
 
-/** Null for the lab, whose runs are start phases of its cells. */
+/** Null for the lab, whose runs are phase offsets of its cells. */
 export function runsSection(matrix: PageMatrix): HTMLElement | null {
   const { runs } = matrix;
   if (runs.length === 0) return null;

@@ -131,5 +131,5 @@ const WEIGHT: { [severity: string]: string } = { serious: 'invalidates', matters
 function finding(one: PageFinding): HTMLElement {
   return h('li', { class: WEIGHT[one.severity ?? ''] ?? 'informs' },
     h('span', { class: 'effect' }, one.severity ?? one.status), ' ', h('span', { class: 'what' }, one.evidence), h('code', { class: 'code' }, one.code),
-    one.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), ...withCode(one.remedy)) : null);
+    one.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Fix: '), ...withCode(one.remedy)) : null);
 }

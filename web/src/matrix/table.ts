@@ -1,4 +1,4 @@
-// The matrix in figures: a row a load, a column a kernel and figure, ranges over start phases. And
+// The matrix in figures: a row a load, a column a kernel and figure, ranges over phase offsets. And
 // what the kernels are, and how their configurations differ.
 
 import { displayed } from '../head';

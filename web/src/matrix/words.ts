@@ -14,8 +14,8 @@ interface Words {
 
 export const WORDS: { [kind in MatrixKind]: Words } = {
   lab: {
-    row: 'load', column: 'kernel', repeat: 'phase', repeats: 'start phases', charts: 'Latency by percentile, load by load',
-    ranges: 'Percentiles: where the median of all start phases lies (95%), or with fewer than 6 of them their range. max: the largest over these phases. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum, and not judged.',
+    row: 'load', column: 'kernel', repeat: 'phase', repeats: 'phase offsets', charts: 'Latency by percentile, load by load',
+    ranges: 'Percentiles: where the median of all phase offsets lies (95%), or with fewer than 6 of them their range. max: the largest over these phases. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum, and not judged.',
   },
   plan: {
     row: 'combination', column: 'combination', repeat: 'repeat', repeats: 'repeats', charts: 'Latency by percentile, row by row',

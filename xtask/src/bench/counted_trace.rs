@@ -29,7 +29,7 @@ struct Wakeups {
     p99_ns: f64,
 }
 
-/// What one level adds to a figure, us: one number for each start phase, from the least on.
+/// What one level adds to a figure, us: one number for each phase offset, from the least on.
 #[derive(Debug, PartialEq)]
 struct Added(Vec<f64>);
 
@@ -71,7 +71,7 @@ pub(super) fn part(bench: &Bench) -> Result<Section> {
     section.note(format!(
         "Guests of `tardy lab` whose time is their count of instructions (2 ns each): Debian's \
          kernels, one CPU, idle, 1 ms interval, FIFO 90, {samples} wake-ups in each of {seeds} \
-         start phases. Differences are to the same kernel and phase without tracing: the middle \
+         phase offsets. Differences are to the same kernel and phase without tracing: the middle \
          phase, the least and the greatest; a limit is met when the greatest is.",
     ));
     Ok(section)
@@ -85,7 +85,7 @@ fn text(samples: u32) -> String {
     )
 }
 
-/// Of one kernel: for each start phase, the wake-ups with this level, and without.
+/// Of one kernel: for each phase offset, the wake-ups with this level, and without.
 fn rows(
     kernel: &str,
     level: &str,
@@ -115,7 +115,7 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// All guests with one level: for each kernel, the wake-ups of each start phase.
+    /// All guests with one level: for each kernel, the wake-ups of each phase offset.
     fn run(&self, level: &str) -> Result<Vec<Vec<Wakeups>>> {
         let place = self.bench.path(&format!("counted-{level}"));
         let mut command = Command::new(&self.bench.tardy);

@@ -1,4 +1,4 @@
-//! Kernels over start phases: how often equal ones are called different, also where the choice
+//! Kernels over phase offsets: how often equal ones are called different, also where the choice
 //! between pairs and sets is made from the same data; and what is found of a difference.
 
 use tardy::{
@@ -91,7 +91,7 @@ pub(super) fn equal_kernels(effort: Effort) -> String {
             }
         }
     }
-    let title = format!("Verdicts on equal kernels over start phases, {} repeats", effort.repeats);
+    let title = format!("Verdicts on equal kernels over phase offsets, {} repeats", effort.repeats);
     markdown(&title, &head(), &rows)
 }
 
@@ -108,7 +108,7 @@ pub(super) fn power(effort: Effort) -> String {
         }
     }
     let title =
-        format!("Verdicts on a slower kernel over start phases, {} repeats", effort.repeats);
+        format!("Verdicts on a slower kernel over phase offsets, {} repeats", effort.repeats);
     markdown(&title, &head(), &rows)
 }
 

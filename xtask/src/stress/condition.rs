@@ -83,7 +83,7 @@ struct Worker {
     thread: JoinHandle<Result<u32>>,
 }
 
-/// hackbench, in a group of its own, so that all of its processes can be found.
+/// hackbench in its own cgroup, which lists all of its processes.
 struct Load {
     group: Cgroup,
     hackbench: Child,

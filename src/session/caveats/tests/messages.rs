@@ -134,7 +134,7 @@ fn a_far_end_that_broke_off_is_reported_with_the_reason_and_the_moment() {
         (
             FarEndReason::Killed { timeout_ns },
             json!({"reason": "killed", "timeout_ns": timeout_ns, "at_ns": 1_500_000_000}),
-            "; the far end was killed",
+            "; the remote endpoint was killed",
         ),
         (
             FarEndReason::AnswerTooLong,

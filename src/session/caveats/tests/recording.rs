@@ -196,7 +196,7 @@ fn helpers_on_the_cpus_of_ordinary_measured_threads_are_reported_with_their_time
     };
     let helper =
         json!({"thread": "tardy/recorder", "cpu_ns": 312_000_000, "longest_ns": 4_100_000});
-    let words = "tardy/recorder 312 ms, at most 4.10 ms without a rest.";
+    let words = "tardy/recorder 312 ms, at most 4.10 ms uninterrupted. Ordinary";
     assert_one(of(true, 4_100_000), "helpers_beside", &json!({"helpers": [helper]}), words);
     assert_eq!((codes(of(false, 4_100_000)), codes(of(true, 100_000))), (Vec::new(), Vec::new()));
 }
@@ -213,7 +213,7 @@ fn helpers_that_take_much_of_the_cpus_of_ordinary_measured_threads_weaken_a_run(
         }
     };
     let values = json!({"cpu_ns": 480_000_000, "percent": 6});
-    assert_one(of(true, 480_000_000), "helpers_busy", &values, "480 ms of the measured CPUs, 6%");
+    assert_one(of(true, 480_000_000), "helpers_busy", &values, "480 ms of the measured CPUs (6%");
     let none = [codes(of(false, 480_000_000)), codes(of(true, 400_000_000))];
     assert_eq!(none, [Vec::<String>::new(), Vec::new()]);
 }
@@ -228,7 +228,7 @@ fn late_samples_that_are_late_because_of_helpers_weaken_a_run() {
         }
     };
     let values = json!({"threads": ["tardy/recorder"], "percent": 34});
-    let words = "own threads (tardy/recorder) made up 34% of the time";
+    let words = "own threads (tardy/recorder) caused 34% of the analyzed late time";
     assert_one(of(0.344), "helpers_blamed", &values, words);
     assert_eq!(codes(of(0.2)), Vec::<String>::new());
 }
