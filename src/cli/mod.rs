@@ -81,7 +81,7 @@ use crate::{
 )]
 struct Cli {
     /// Where runs are kept [default: $TARDY_STORE, or $XDG_DATA_HOME/tardy/runs]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", display_order = 900)]
     store: Option<PathBuf>,
     /// Print the licenses of everything in this program, and its sources
     #[arg(long)]
@@ -182,8 +182,15 @@ impl Exit {
 /// The definition of the command line; help, man pages and completions come from it.
 #[must_use]
 pub fn command() -> clap::Command {
-    Cli::command()
+    Cli::command().mut_subcommand("run", |run| {
+        MOST_USED.into_iter().enumerate().fold(run, |run, (place, id)| {
+            run.mut_arg(id, |arg| arg.help_heading(None::<&str>).display_order(place))
+        })
+    })
 }
+
+/// Options that lead the help of `tardy run`, the most used first.
+const MOST_USED: [&str; 6] = ["loads", "duration", "cpus", "interval", "priority", "name"];
 
 /// Parses the command line and runs the command.
 #[must_use]
@@ -264,7 +271,7 @@ fn parse() -> clap::error::Result<(Cli, bool)> {
 fn parse_words<W: Into<OsString> + Clone>(
     words: impl IntoIterator<Item = W>,
 ) -> clap::error::Result<(Cli, bool)> {
-    let mut definition = Cli::command();
+    let mut definition = command();
     let matches = definition.try_get_matches_from_mut(words)?;
     empty_values::refuse(&definition, &matches)
         .map_err(|why| definition.error(ErrorKind::InvalidValue, why))?;

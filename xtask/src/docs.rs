@@ -1,7 +1,7 @@
 //! `cargo xtask docs DIR`: man pages and completions, from the one definition of the command line.
 //!
 //! What the definition cannot say is a fragment in `docs/man`, one for each page: a real diagnosis,
-//! from the command to the cause. It becomes the end of the page.
+//! from the command to the cause. It stands between the description and the options.
 
 use std::{
     fs,
@@ -50,7 +50,7 @@ fn page(name: &str, command: Command, version: &str) -> Result<Vec<u8>> {
     let fragment = fragments().join(format!("{name}.roff"));
     let example = fs::read_to_string(&fragment).with_context(|| {
         format!(
-            "{} is missing: each man page ends in a real diagnosis, from the command to the cause; \
+            "{} is missing: each man page has a real diagnosis, from the command to the cause; \
              write one, beginning with .SH EXAMPLE",
             fragment.display()
         )
@@ -61,8 +61,16 @@ fn page(name: &str, command: Command, version: &str) -> Result<Vec<u8>> {
         .manual("tardy");
     let mut page = Vec::new();
     man.render(&mut page).with_context(|| format!("cannot write the page of {name}"))?;
-    page.extend(example.as_bytes());
+    let at = after_description(&page).with_context(|| format!("{name} has no options"))?;
+    page.splice(at..at, example.bytes());
     Ok(page)
+}
+
+/// Where the section after the description begins.
+fn after_description(page: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(page).ok()?;
+    let description = text.find("\n.SH DESCRIPTION\n")? + 1;
+    Some(description + text[description..].find("\n.SH ")? + 1)
 }
 
 fn fragments() -> PathBuf {
@@ -109,6 +117,7 @@ mod tests {
             let page = read(&format!("{name}.1"));
             assert!(page.contains(".SH NAME") && page.contains(".SH EXAMPLE"), "{page}");
             assert_eq!(page.matches(".SH EXAMPLE").count(), 1, "{name}");
+            assert!(page.find(".SH EXAMPLE") < page.find(".SH OPTIONS"), "{name}");
         }
         assert!(read("tardy-run.1").contains("stop\\-over"));
         for completions in ["tardy.bash", "_tardy", "tardy.fish"] {
