@@ -1,4 +1,4 @@
-//! A against B in blocks: the order, the blocks, the looks, the record, and the end.
+//! Runs `tardy ab`: block order, blocks, interim analyses, record, end.
 
 use std::{
     fs::File,
@@ -33,12 +33,12 @@ use crate::{
 /// The directory of blocks.
 const BLOCKS: &str = "blocks";
 
-/// What happens, for whoever shows it.
+/// Progress events.
 #[derive(Debug)]
 pub(crate) enum AbEvent<'a> {
-    /// Both sides can be measured, and it is known in how many blocks.
+    /// Both sides work; the number of blocks is known.
     Planned(&'a AbRecord),
-    /// A look, with the standard deviation of a pair's log ratio for each figure.
+    /// Interim analysis, with the standard deviation of a pair's log ratio for each figure.
     Looked(&'a AbRecord, &'a [f64]),
     /// It continues.
     Goes(AbProgress<'a>),

@@ -1,5 +1,5 @@
-//! The cells of a plan, one after the other: prepared, measured, noted; and resumed where an
-//! earlier sitting ended.
+//! The cells of a plan, one after the other: prepared, measured, recorded. A resumed plan
+//! continues where the session before ended.
 
 use std::{
     fs::File,
@@ -38,7 +38,7 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(3_600);
 const LOOK: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why no further cell is measured.
+/// Why the plan stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlanEnd {
     Done,

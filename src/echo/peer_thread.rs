@@ -33,22 +33,22 @@ use crate::{
     transports::hello::{ASK_LEN, EchoMode, HelloMessage, MAGIC},
 };
 
-/// Enough for a loop and its system calls.
+/// Stack size in bytes, enough for a loop and its system calls.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What a thread serves.
+/// Kind of peer.
 pub(super) enum Service {
-    /// A peer of the handshake, by a socket that is connected to it; and how it is welcomed.
+    /// A peer that completed the handshake over UDP: its connected socket and the answer to send.
     Udp(UdpSocket, EchoClient, HelloMessage),
-    /// The same by a connection.
+    /// A peer that completed the handshake over TCP.
     Tcp(TcpStream, EchoClient, HelloMessage),
-    /// Anybody's datagrams.
+    /// Datagrams of every sender, without a handshake (`--foreign`).
     Strangers(UdpSocket),
-    /// A foreign peer's connection.
+    /// A TCP connection without a handshake (`--foreign`).
     Pieces(TcpStream),
 }
 
-/// On what terms it is served.
+/// Limits and scheduling of a peer thread.
 pub(super) struct SessionLimits {
     /// Policy, priority and CPU of the thread.
     pub terms: Terms,

@@ -1,4 +1,4 @@
-//! Where an echo listens, and the sockets of its peers.
+//! Listening sockets of an echo, and the sockets of its peers.
 
 use std::{
     cell::RefCell,
@@ -20,13 +20,13 @@ use crate::{
     transports::hello::Ask,
 };
 
-/// How often another free port is tried, where any will do and TCP has it already.
+/// Attempts to find a port that is free for both UDP and TCP, if any port will do.
 const TRIES: u32 = 20;
 
-/// What the kernel counts for a small datagram beside its bytes.
+/// Kernel overhead that is charged for a small datagram, in bytes.
 const OVERHEAD_BYTES: u64 = 768;
 
-/// The most that is asked of the kernel for one socket.
+/// Largest socket buffer to request, in bytes.
 const BUFFER_MAX: u64 = 64 << 20;
 
 /// Sockets that are given large buffers while there is a right to it; those of later peers have

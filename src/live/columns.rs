@@ -1,4 +1,4 @@
-//! A buffer as lines of text in columns.
+//! Writes lines of text into columns of a screen buffer.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 

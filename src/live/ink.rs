@@ -1,11 +1,11 @@
-//! How things look: colours where the terminal is to have them, and never as the only sign.
+//! Styles. Color is optional, and never the only sign.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// What a terminal is given.
+/// Capabilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ink {
-    /// Whether colours are wanted.
+    /// Whether to use colors.
     pub has_colours: bool,
     /// Whether blocks of Unicode are shown: `▁` to `█`; else digits.
     pub has_blocks: bool,
@@ -19,22 +19,22 @@ impl Ink {
         if self.has_colours { Style::new().fg(colour) } else { Style::new() }
     }
 
-    /// What matters less.
+    /// Style of secondary text.
     pub(super) fn dim(self) -> Style {
         self.of(Color::DarkGray)
     }
 
-    /// What is read first.
+    /// Style of headings.
     pub(super) const fn bold(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What is as it should be.
+    /// Style of good values.
     pub(super) fn good(self) -> Style {
         self.of(Color::Green)
     }
 
-    /// What is to be looked at.
+    /// Style of values that need attention.
     pub(super) fn doubtful(self) -> Style {
         self.of(Color::Yellow)
     }

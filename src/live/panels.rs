@@ -10,9 +10,9 @@ use super::{
     view::LiveView,
 };
 
-/// From this width on there are three columns.
+/// Minimum width for three columns.
 const THREE: u16 = 120;
-/// Between two columns.
+/// Gap between columns.
 const GAP: u16 = 2;
 
 /// Draws them into `area`.
@@ -33,7 +33,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, view: &LiveView, state: &Vie
     }
 }
 
-/// Lines that all of them take, below a table of that width.
+/// Total height of the sections at this width.
 #[must_use]
 pub(super) fn wanted(view: &LiveView, state: &ViewState, width: u16) -> usize {
     let area = Rect::new(0, 0, width, 1);
@@ -94,7 +94,7 @@ fn column(buffer: &mut Buffer, area: Rect, sections: &[Section], ink: Ink) {
     }
 }
 
-/// How many lines each gets: the heading and two at first, then one in turn.
+/// Lines of each section: first the heading and two lines each, then one more line in turn.
 fn heights(sections: &[Section], room: usize) -> Vec<usize> {
     let wanted: Vec<usize> = sections.iter().map(Section::height).collect();
     let mut heights = vec![0; sections.len()];

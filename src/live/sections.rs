@@ -1,4 +1,4 @@
-//! What stands below the table: causes, CPU use, interrupts, loads, caveats, each as lines.
+//! Sections below the table, as lines: causes, CPU use, interrupts, loads, caveats.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const CPU_NAME: usize = 7;
 /// The width in characters from which causes are shown with their time.
 const ROOMY: usize = 48;
 
-/// One line: pieces with their styles.
+/// A line of styled pieces.
 pub(super) type Line = Vec<(String, Style)>;
 
 /// A heading with its lines, the most important first.

@@ -1,4 +1,4 @@
-//! What the user has chosen by keys: what is filtered, sorted, frozen and opened.
+//! View state that keys change: filter, sort order, frozen display, open panel.
 
 use std::cmp::Reverse;
 
@@ -33,7 +33,7 @@ impl Sort {
         }
     }
 
-    /// As the line of keys says it.
+    /// Name in the line of keys.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Record => "series",

@@ -12,17 +12,17 @@ use super::{
 };
 use crate::units::{Nanos, count};
 
-/// Width of a latency, and of a count.
+/// Column widths of a latency and of a count.
 const TIME: usize = 8;
 const MISSED: usize = 7;
-/// Width of a moment: `1234.5 s`.
+/// Column width of a time since the start: `1234.5 s`.
 const WHEN: usize = 10;
-/// From this width on each row says when its worst came and who did it.
+/// Minimum width for the time and the cause of the worst sample.
 const WIDE: usize = 120;
 /// The longest name that is shown whole, in a narrow terminal and in a wide one.
 const NAMES: (usize, usize) = (12, 24);
 
-/// Where the columns are.
+/// Column layout.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     name: usize,

@@ -29,8 +29,8 @@ pub(super) fn own_work(is_below_highest: bool) -> NamedCause {
     NamedCause::measured(Cause::OwnWork, name)
 }
 
-/// What the sleeps of a thread are told by, found once for a whole cycle: it may sleep hundreds of
-/// times in one.
+/// Events that explain the sleeps of a thread. They are collected once per cycle, because a thread
+/// may sleep hundreds of times in one.
 pub(super) struct Sleeps<'a> {
     wakeup: &'a LateWakeup<'a>,
     locks: LockSleeps,

@@ -1,6 +1,6 @@
-//! A message that ksoftirqd carries. Where a softirq has much to do it continues in that thread
-//! (`kernel/softirq.c`), which is an ordinary task: whatever goes before it keeps the message
-//! waiting, though neither end has it.
+//! Messages that ksoftirqd delivers. A busy softirq continues in that thread (`kernel/softirq.c`),
+//! which is an ordinary task. Tasks that run before it delay the message while neither endpoint
+//! has it.
 
 use super::{
     Event, EventKind,
@@ -61,7 +61,7 @@ fn ready_ns(events: &[Event], task: &CurrentTask) -> Option<i64> {
     ready_ns
 }
 
-/// Who had the CPU meanwhile; absent outside that time.
+/// Task that had the CPU while ksoftirqd was ready; `None` outside that time.
 #[must_use]
 pub(super) fn kept_waiting_by(
     wakeup: &LateWakeup<'_>,

@@ -26,7 +26,7 @@ pub(super) fn work_name(wakeup: &LateWakeup<'_>, work: WorkSource) -> Option<Str
     }
 }
 
-/// What the CPU was in throughout this piece: of several, one within the other, the innermost.
+/// Innermost context (task, softirq, hard interrupt) that covers the whole piece.
 #[must_use]
 pub(super) fn work(
     wakeup: &LateWakeup<'_>,

@@ -1,4 +1,4 @@
-//! What lies over every context: time that the hypervisor took, NMIs, tardy's own stack walks.
+//! Time taken from any context: steal time, NMIs, and tardy's own stack walks.
 
 use super::{Event, EventKind, contexts::ns};
 

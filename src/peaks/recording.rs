@@ -1,4 +1,4 @@
-//! All that the CPUs did in a time, whether anything was late or not.
+//! Activity of all CPUs in a time range, whether or not anything was late.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::run::recording::{MOST_MOMENTS, RecordedCpu, Recording};
 
-/// No task has this number.
+/// Thread number that no task has.
 const NOBODY: u32 = u32::MAX;
 
 /// What `source` recorded of a time, `CLOCK_MONOTONIC` ns, as far as it is still there.
@@ -74,7 +74,7 @@ impl Blamer {
     }
 }
 
-/// The time as a wake-up that took all of it.
+/// The time range in the form of one wake-up.
 const fn whole(time: &Range<i64>) -> Late {
     Late {
         t_ns: time.start,

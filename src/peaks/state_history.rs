@@ -1,5 +1,5 @@
-//! Where the measured thread was while it was late: waiting for its interrupt, runnable, running,
-//! or off the CPU again, and on which CPU that was decided.
+//! States of the measured thread while it was late (waiting for its interrupt, runnable, running,
+//! switched out again), each with the CPU whose events explain it.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::kernel::out as out_flags;
 
-/// A move so soon after the wake-up is the choice of where to run, not its own move.
+/// A migration this soon after the wake-up is part of CPU selection, not a separate migration.
 const PLACED_NS: i64 = 10_000;
 
 /// Why the thread was off the CPU after it had been switched in, or before with no wake-up seen.

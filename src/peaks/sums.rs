@@ -1,4 +1,4 @@
-//! What all late wake-ups were blamed on, in sums of a bounded size.
+//! Time per cause over all late wake-ups, in sums of bounded size.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! What happened around a late wake-up, for people to read.
+//! Timeline of events around a late wake-up, for display.
 
 use std::collections::HashMap;
 
@@ -18,14 +18,14 @@ use crate::{
     run::peaks::{Lane, Moment},
 };
 
-/// Entries of one timeline.
+/// Most entries of one timeline.
 const MOST: usize = 300;
 
 /// A timeline begins at most this long before the expiry.
 const BEFORE_NS: i64 = 50_000;
 
-/// How much an entry matters when there are too many: points of the measured thread, then spans by
-/// their length, then other points.
+/// Priority of an entry when there are too many: first points of the measured thread, then spans by
+/// length, then other points.
 type Weight = (u8, u64);
 
 /// Collects the entries of one peak.
@@ -57,7 +57,7 @@ pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
     (drawing.by_time(), left_out as u64)
 }
 
-/// All that one CPU did, by time.
+/// Activity of one CPU, in time order.
 #[must_use]
 pub(super) fn of_cpu(wakeup: &LateWakeup<'_>, number: u32) -> Vec<Moment> {
     let mut drawing = Drawing::new(wakeup, wakeup.late.t_ns);

@@ -120,7 +120,7 @@ fn policy(reading: &Reading<'_>, policy: &Spanned<String>) -> Result<Entry> {
     Ok(Entry { name, at, words, ..Entry::default() })
 }
 
-/// By which flag this probe is told how to wait.
+/// Flag that sets how this probe waits.
 pub(super) fn wait_words(wait: &Entry, probe: &str) -> Words {
     if wait.name.is_empty() {
         return Words::new();

@@ -1,7 +1,7 @@
-//! In which order the cells of a plan are measured.
+//! Measurement order of the cells of a plan.
 //!
-//! Every row is measured once before any is measured again, so that a drift of the machine comes
-//! over all of them alike. Within such a round the order is drawn anew by the plan's seed, so that
+//! Every row is measured once before any is measured again, so that a drift of the machine affects
+//! all of them alike. Within such a round the order is drawn anew by the plan's seed, so that
 //! no row always follows the same other one. (Box, Hunter and Hunter, Statistics for
 //! Experimenters: block what you can, randomize what you cannot.)
 

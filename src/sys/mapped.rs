@@ -1,4 +1,5 @@
-//! Memory that is shared with the kernel by a descriptor, seen as words that anybody may change.
+//! Memory mapped from a descriptor and shared with the kernel, as 8-byte words that may change at
+//! any time.
 
 use std::{
     ffi::CStr,

@@ -1,4 +1,4 @@
-//! Giving up what this process may do beyond an ordinary user, before strangers talk to it.
+//! Drops root and capabilities before the process talks to untrusted peers.
 
 use std::io;
 
@@ -19,12 +19,12 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What could not be given up.
+/// Privileges that could not be dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptRights {
     /// Why root could not become nobody: it keeps its name, and the files that belong to it.
     pub root: Option<String>,
-    /// Capabilities that stay, because the limits that stand for them could not be raised.
+    /// Capabilities kept because the equivalent resource limits could not be raised.
     pub capabilities: Vec<&'static str>,
 }
 

@@ -1,11 +1,11 @@
-//! Small texts of the kernel under /proc and /sys, read whole with a bound.
+//! Reads small files under /proc and /sys, with a size limit.
 
 use std::{fs::File, io::Read, path::Path, str::FromStr};
 
-/// More than any file tardy reads there.
+/// Size limit in bytes, above that of every file that tardy reads there.
 const LIMIT: u64 = 4 << 20;
 
-/// The text of a file without the white space at its end; `None` if it cannot be read.
+/// Content of a file without trailing white space; `None` if unreadable.
 #[must_use]
 pub fn read(path: impl AsRef<Path>) -> Option<String> {
     let mut text = String::new();

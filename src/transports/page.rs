@@ -1,4 +1,4 @@
-//! Memory that both ends share, and how a wait in it is ended.
+//! Memory page shared by both endpoints, and how to interrupt an endpoint that waits in it.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use tardy_hot::ports::page::{SharedPage, Side, WORDS};
 
 use crate::sys::mapped::MappedArray;
 
-/// The page of both ends, as one of them has it.
+/// One endpoint's view of the shared page.
 #[derive(Debug, Clone)]
 pub struct PageMapping(Arc<MappedArray<WORDS>>);
 
@@ -30,7 +30,7 @@ impl Deref for PageMapping {
     }
 }
 
-/// Ends the wait of an end that makes no system call, where a signal would end others.
+/// Interrupts an endpoint that busy-waits. A signal cannot do that: it makes no system call.
 #[derive(Debug, Clone)]
 pub struct Interrupter {
     memory: PageMapping,
@@ -42,7 +42,7 @@ impl Interrupter {
         Self { memory, side }
     }
 
-    /// The end gives up waiting, now or when it waits next.
+    /// Makes the endpoint stop waiting, now or at its next wait.
     pub fn interrupt(&self) {
         self.memory.interrupt(self.side);
     }

@@ -1,4 +1,4 @@
-//! Where turns go whose work was done late: a sink around one that records stages.
+//! Sink that passes on turns with a late response. It wraps a sink that records stages.
 //!
 //! Per turn it reads one [`ThreadRecord`] once more, before the work, and compares once with a
 //! threshold after it. The record must be read then: a thread that was preempted within its work

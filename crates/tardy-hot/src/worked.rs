@@ -1,4 +1,4 @@
-//! Where samples go when each wake-up has work to do: a sink around another.
+//! Sink for wake-ups with a computation phase. It wraps another sink.
 //!
 //! Per turn it does a given number of loops of [`crate::frames::work`], reads the clock once more,
 //! and records the response: from the programmed expiry to the end of the work. All of that lies

@@ -1,9 +1,9 @@
-//! How an attached thread was scheduled: a label that is true of all of its time.
+//! Scheduling policies of an attached thread over the whole run, as one label.
 
 /// The number of policies that are named, one after another.
 const NAMED: usize = 3;
 
-/// What was seen of it, in order.
+/// Observed policies, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Policies {
     seen: Vec<String>,
@@ -22,7 +22,7 @@ impl Policies {
         }
     }
 
-    /// Leaves what was before out of the label, as it was before the measured time.
+    /// Drops policies from before the measured time.
     pub(super) fn forget_earlier(&mut self) {
         let kept = self.seen.pop();
         self.seen = kept.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Streams of packets by publishing: to connected subscribers, or to a multicast group by PGM.
+//! Packet streams over ZeroMQ PUB/SUB: to connected subscribers, or to a multicast group by PGM.
 
 use std::{os::fd::OwnedFd, sync::Arc};
 
@@ -11,19 +11,19 @@ use crate::sys::zmq::{
 /// What one end of a stream publishes and subscribes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
-    /// Where it publishes.
+    /// Address that this endpoint publishes at.
     pub publish: Option<String>,
-    /// How many must have subscribed to that before it begins; with PGM that is not known.
+    /// Subscribers to wait for before sending; PGM does not report them.
     pub subscribers: u32,
-    /// Where the other end publishes.
+    /// Address that the other endpoint publishes at.
     pub subscribe: Option<String>,
-    /// Packets that may wait, for each connection and direction: those of a second.
+    /// Queue length in packets, per connection and direction: one second of packets.
     pub waiting: u32,
-    /// Kilobits per second that multicast may use.
+    /// Rate limit of multicast, kbit/s.
     pub kbit_per_s: u32,
 }
 
-/// How long lost multicast can be requested again, ms; as much is kept in memory.
+/// Time in which lost multicast packets can be requested again, ms; they stay in memory that long.
 const RECOVERY_MS: i32 = 1_000;
 
 /// Refuses what the library cannot do: it is not there, or was built without PGM.

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_ushort};
 use super::errno;
 use crate::exchange::Port;
 
-/// What stands in for numbers, modulo 256.
+/// Counter in place of message numbers, modulo 256.
 #[derive(Debug, Default)]
 struct Count {
     sent: u8,

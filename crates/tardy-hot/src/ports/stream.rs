@@ -1,8 +1,8 @@
-//! Messages through something that carries bytes without bounds: a pipe, or a stream socket.
+//! Messages over a byte stream: a pipe or a stream socket.
 //!
-//! One call sends and one receives, unless the kernel takes or gives a message in parts. Where
-//! messages are longer than agreed, the numbers behind are not those that are waited for: a stream
-//! does not show more.
+//! One call sends and one receives, unless the kernel takes or gives a message in parts. If a
+//! peer sends longer messages than agreed, the following message numbers do not match. A stream has
+//! no message boundaries that would show more.
 
 use core::{ffi::c_int, marker::PhantomData};
 

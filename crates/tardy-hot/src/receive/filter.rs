@@ -1,14 +1,14 @@
-//! Which packets count: all of a span of time, or those of one sender.
+//! Selects the packets to measure: all in a time range, or those of one sender.
 
 use super::{SequencePosition, SequenceTracker};
 use crate::packet::Packet;
 
-/// What a packet is to the measurement.
+/// Verdict on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It counts.
     Take,
-    /// It does not: of a stranger, once more, or from before the start.
+    /// It does not: another sender, a duplicate, or before the start.
     Leave,
     /// It came after the end.
     End,

@@ -1,5 +1,5 @@
-//! Memory read, written and copied. What is read is summed and what is written may be read, as far
-//! as the compiler knows, so that nothing of it can be left out.
+//! Reads, writes and copies memory. Reads are summed, and written memory is passed to `black_box`,
+//! so that the compiler cannot remove the work.
 
 use std::hint::black_box;
 
