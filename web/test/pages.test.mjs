@@ -155,7 +155,7 @@ test('what a caveat quotes as code is shown as code', async () => {
     const codes = (selector) => [...item.querySelectorAll(`${selector} code`)].map((code) => code.textContent);
     return { what: item.querySelector('.what').textContent, codes: codes('.what'), remedy: item.querySelector('.remedy').textContent };
   });
-  assert.deepEqual(said, { what: 'Not a b.', codes: ['a b'], remedy: 'Remedy: Use `--cpus` or `x`; one ` alone.' });
+  assert.deepEqual(said, { what: 'Not a b.', codes: ['a b'], remedy: 'Fix: Use `--cpus` or `x`; one ` alone.' });
 });
 
 test('the sentence of the cause is about what has the time of the slowest', async () => {
