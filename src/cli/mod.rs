@@ -182,10 +182,16 @@ impl Exit {
 /// The definition of the command line; help, man pages and completions come from it.
 #[must_use]
 pub fn command() -> clap::Command {
-    Cli::command().mut_subcommand("run", |run| {
-        MOST_USED.into_iter().enumerate().fold(run, |run, (place, id)| {
-            run.mut_arg(id, |arg| arg.help_heading(None::<&str>).display_order(place))
-        })
+    // In place: `mut_subcommand` would move `run` behind all others.
+    Cli::command().mut_subcommands(|verb| match verb.get_name() {
+        "run" => most_used_first(verb),
+        _ => verb,
+    })
+}
+
+fn most_used_first(run: clap::Command) -> clap::Command {
+    MOST_USED.into_iter().enumerate().fold(run, |run, (place, id)| {
+        run.mut_arg(id, |arg| arg.help_heading(None::<&str>).display_order(place))
     })
 }
 
