@@ -25,7 +25,7 @@ pub(super) fn push(sheet: &mut TerminalText, why: &WhyReport) {
         0 => many(why.blamed, "late wake-up"),
         cycles => many(cycles, "late cycle"),
     };
-    sheet.line(DIM, &format!("Between the threads, in the {of} analysed:"));
+    sheet.line(DIM, &format!("Between the threads, in the {of} analyzed:"));
     let mut table =
         Table::new(3, &["who", "waited for", "on", "times", "ms", "which was preempted by"]);
     for row in why.between.iter().take(MOST) {
@@ -85,7 +85,7 @@ mod tests {
         let mut sheet = TerminalText::default();
         push(&mut sheet, &why);
         let text = anstream::adapter::strip_str(&sheet.done()).to_string();
-        assert!(text.contains("in the 1,521 late cycles analysed"), "{text}");
+        assert!(text.contains("in the 1,521 late cycles analyzed"), "{text}");
         let line = text.lines().find(|line| line.starts_with("ctl")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         let told = "ctl worker lock 0x7f00 1,411 2.4 vision (fifo 50) 2.3 ms, log (nice 0) 0.1";
