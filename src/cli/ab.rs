@@ -29,7 +29,7 @@ use crate::{
         AbRecord, AbStatus, AbVerdict, BandDifference, Run,
         probes::{DEFAULT_PROBE, ProbeInfo, Rhythm},
     },
-    store::{Store, is_plain},
+    store::{Store, check_name},
     sys::signals::Quit,
     units::Nanos,
 };
@@ -253,7 +253,7 @@ fn place(
     id: &str,
 ) -> Result<(PathBuf, String)> {
     if let Some(name) = &name {
-        ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+        check_name(name)?;
     }
     if let Some(directory) = output {
         return Ok((directory, name.unwrap_or_else(|| id.to_owned())));

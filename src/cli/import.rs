@@ -24,7 +24,7 @@ use crate::{
         terminal::{self, Asked},
     },
     run::Document,
-    store::{Store, is_plain},
+    store::{Store, check_name},
 };
 
 /// Of a result of wult or ndl: its samples.
@@ -108,7 +108,7 @@ pub(super) fn import(flags: &ImportFlags, store: &Store, argv: &[String]) -> Res
         ensure!(from.name == "csv", "--latency-column is of --from csv; leave one of them out");
     }
     if let Some(name) = &flags.name {
-        ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+        check_name(name)?;
     }
     let mut made = Vec::new();
     for path in &flags.files {

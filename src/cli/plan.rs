@@ -28,7 +28,7 @@ use crate::{
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
     run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory},
-    store::{Store, beside, is_plain, typed},
+    store::{Store, beside, check_name, typed},
     sys::signals::Quit,
     units::Nanos,
 };
@@ -255,7 +255,7 @@ impl MeasuringFlags {
     /// Where it goes, and its name: the verb, the plan's name and the id where it has no other.
     fn place(&self, store: &Store, words: &[&str], id: &str) -> Result<(PathBuf, String)> {
         if let Some(name) = &self.name {
-            ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+            check_name(name)?;
         }
         // Plans of suites begin with that word already.
         let named = words.iter().filter(|word| **word != "suite");

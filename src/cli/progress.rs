@@ -9,7 +9,7 @@ use std::{
 
 use super::{live::LiveChild, output};
 use crate::{
-    plain,
+    plain, run,
     session::{LoadProgress, RunProgress, ShowPace},
     sys::unhurried::Unhurried,
     units::{Nanos, many, span},
@@ -173,12 +173,11 @@ impl StatusLine {
 
 /// A signal that ends a run, as a user knows it.
 pub(super) fn signal_name(number: usize) -> String {
-    match i32::try_from(number) {
-        Ok(libc::SIGINT) => "Ctrl-C".into(),
-        Ok(libc::SIGTERM) => "SIGTERM".into(),
-        Ok(libc::SIGHUP) => "SIGHUP".into(),
-        _ => format!("signal {number}"),
+    if i32::try_from(number) == Ok(libc::SIGINT) {
+        return "Ctrl-C".into();
     }
+    let known = u32::try_from(number).ok().and_then(run::signal_name);
+    known.map_or_else(|| format!("signal {number}"), Into::into)
 }
 
 fn text(progress: &RunProgress) -> String {

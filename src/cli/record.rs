@@ -68,7 +68,7 @@ pub(super) fn record(flags: &RecordVerbFlags) -> Result<Exit> {
     let write = flags.writer()?;
     let mut draft = flags.draft()?;
     let asked = note_user_signal().context("cannot set a signal handler")?;
-    let quit = Quit::listen().context("cannot set a signal handler")?;
+    let quit = Quit::listen_without_user_signal().context("cannot set a signal handler")?;
     let trigger = Trigger::new(flags);
     let recorder = FlightRecorder::start().context("cannot record")?;
     if !flags.quiet {

@@ -46,7 +46,7 @@ use crate::{
     },
     session::{CALIBRATION_NS, RunPlan, RunProgress, Session},
     setup::{Wish, journal::Recovered, threads::Terms},
-    store::{Store, is_plain},
+    store::{Store, check_name},
     sys::{sched::Policy, signals::Quit},
     units::{Nanos, span},
 };
@@ -381,7 +381,7 @@ impl RunFlags {
     fn place(&self, store: &Store, id: &str) -> Result<(PathBuf, Option<String>)> {
         let name = self.record.name.as_ref();
         if let Some(name) = name {
-            ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+            check_name(name)?;
         }
         if let Some(directory) = &self.record.output {
             return Ok((directory.clone(), name.cloned()));

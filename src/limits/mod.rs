@@ -59,6 +59,10 @@ pub mod campaign {
 pub mod log {
     /// A complete line is never longer than this; a longer one is damage, not data.
     pub const LONGEST_LINE: u64 = 2 << 20;
+
+    /// Samples of all series together: a hundred days at 1 GHz. Sums of what was read stay far
+    /// below the largest integer.
+    pub const MOST_SAMPLES: u64 = 1 << 53;
 }
 
 /// Files of single samples.

@@ -104,6 +104,22 @@ impl LoadSpec {
         Some((found.0.key, found.1))
     }
 
+    /// What the load does that nobody but the caller may ask for: it brings the machine out of
+    /// memory, or changes what only root can.
+    #[must_use]
+    pub fn changes_machine(&self) -> Option<String> {
+        let has = |key: &str, value: &str| {
+            self.parameters.get(key).and_then(Value::as_str).is_some_and(|own| own == value)
+        };
+        let parameter = match self.name.as_str() {
+            "memory" if has("above-ram", "yes") => ":above-ram=yes",
+            "netflood" if has("via", "veth") => ":via=veth",
+            "ext4" | "printk" => "",
+            _ => return None,
+        };
+        Some(format!("{}{parameter}", self.name))
+    }
+
     /// Checks name, keys and values against the table.
     ///
     /// # Errors

@@ -60,14 +60,14 @@ impl AttachedCommand {
             let why = ended.strip_prefix("not started: ").unwrap_or(ended);
             return (ended != "exit 0").then(|| format!("could not be started: {why}"));
         };
-        let known = SIGNALS.iter().find(|(own, _)| number.parse() == Ok(*own));
-        let name = known.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+        let known = number.parse().ok().and_then(signal_name);
+        let name = known.map_or_else(String::new, |name| format!(" ({name})"));
         Some(format!("was killed by signal {number}{name}"))
     }
 }
 
-/// Signals that end a program, by the numbers that x86 and arm64 have in common.
-const SIGNALS: [(u32, &str); 14] = [
+/// Signals that end a program, by the numbers that x86 and arm64 have in common (signal(7)).
+const SIGNALS: [(u32, &str); 21] = [
     (1, "SIGHUP"),
     (2, "SIGINT"),
     (3, "SIGQUIT"),
@@ -77,12 +77,25 @@ const SIGNALS: [(u32, &str); 14] = [
     (7, "SIGBUS"),
     (8, "SIGFPE"),
     (9, "SIGKILL"),
+    (10, "SIGUSR1"),
     (11, "SIGSEGV"),
+    (12, "SIGUSR2"),
     (13, "SIGPIPE"),
     (14, "SIGALRM"),
     (15, "SIGTERM"),
+    (16, "SIGSTKFLT"),
     (24, "SIGXCPU"),
+    (26, "SIGVTALRM"),
+    (27, "SIGPROF"),
+    (29, "SIGIO"),
+    (30, "SIGPWR"),
 ];
+
+/// The name of a signal that ends a program.
+#[must_use]
+pub fn signal_name(signal: u32) -> Option<&'static str> {
+    SIGNALS.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name)
+}
 
 /// What the latency of an attached thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

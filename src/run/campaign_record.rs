@@ -13,7 +13,7 @@ use super::{
     files::{self, LONGEST_DAMAGE},
 };
 use crate::limits::campaign::{JSON, LARGEST};
-use crate::plain::cut;
+use crate::plain::{cut, plain_path};
 
 /// Why the record of a plan or of a comparison cannot be read.
 #[derive(Debug, Error)]
@@ -110,7 +110,21 @@ fn parse<T: CampaignRecord>(text: &[u8], path: PathBuf) -> Result<T, CampaignRec
         let what = format!("the path of a run leads out of the {}'s directory", T::WHAT);
         return Err(CampaignRecordError::Damaged { path, what });
     }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    if let Some(link) = record.paths().find_map(|place| link_on(directory, Path::new(place))) {
+        let what = format!("{} is a link, and runs must be directories", plain_path(&link));
+        return Err(CampaignRecordError::Damaged { path, what });
+    }
     Ok(record)
+}
+
+/// The first part of `place` that is a link: its author need not be able to read where it leads.
+fn link_on(directory: &Path, place: &Path) -> Option<PathBuf> {
+    let mut way = directory.to_owned();
+    place.components().find_map(|part| {
+        way.push(part);
+        way.is_symlink().then(|| way.clone())
+    })
 }
 
 fn leads_out(path: &str) -> bool {

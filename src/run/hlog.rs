@@ -17,7 +17,7 @@ use std::{
     io::{BufRead, Read},
 };
 
-use crate::limits::log::LONGEST_LINE;
+use crate::limits::log::{LONGEST_LINE, MOST_SAMPLES};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hdrhistogram::{
     Histogram,
@@ -157,6 +157,7 @@ pub enum HlogError {
 /// At the first damaged line; what came before was handed over.
 pub fn read(mut log: impl BufRead, mut take: impl FnMut(LogLine)) -> Result<(), HlogError> {
     let mut text = Vec::new();
+    let mut samples = 0_u64;
     for line in 1.. {
         text.clear();
         if (&mut log).take(LONGEST_LINE).read_until(b'\n', &mut text)? == 0 {
@@ -173,6 +174,10 @@ pub fn read(mut log: impl BufRead, mut take: impl FnMut(LogLine)) -> Result<(), 
         if let Some((tag, totals)) = totals_of(text).map_err(damaged)? {
             take(LogLine::Totals(tag, totals));
         } else if let Some((span, counts)) = read_interval(text).map_err(damaged)? {
+            samples = samples.saturating_add(counts.len());
+            if samples > MOST_SAMPLES {
+                return Err(damaged(TOO_MANY));
+            }
             take(LogLine::Interval(span, counts));
         }
     }
@@ -216,6 +221,9 @@ fn maximum(line: &[u8]) -> Option<(&str, f64, i64)> {
     let (start_s, length_s, max_ms) = (number()?, number()?, number()?);
     Some((tag, start_s + length_s / 2.0, (max_ms * 1e6).round() as i64))
 }
+
+/// Why an interval is not read: a machine that counts so much does not exist.
+const TOO_MANY: &str = "it counts more samples than 2^53";
 
 /// Why an interval is not read.
 pub(super) const NO_HISTOGRAM: &str = "its histogram is damaged";
@@ -269,6 +277,8 @@ pub(super) fn unpacked(text: &str) -> Option<Vec<u8>> {
 /// Decodes what [`unpacked`] gave.
 pub(super) fn histogram_of(mut plain: &[u8]) -> Option<Histogram<u64>> {
     let read: Histogram<u64> = Deserializer::new().deserialize(&mut plain).ok()?;
+    // The sum stops at the largest integer.
+    (read.len() <= MOST_SAMPLES).then_some(())?;
     if (read.low(), read.high()) == (1, HIGHEST_NS as u64) {
         return Some(read);
     }
@@ -295,7 +305,9 @@ fn read_totals(text: &str) -> Option<(String, Totals)> {
             _ => {}
         }
     }
-    Some((tag?, totals))
+    let Totals { count, early, above, missed, .. } = totals;
+    let is_possible = [count, early, above, missed].iter().all(|count| *count <= MOST_SAMPLES);
+    is_possible.then_some((tag?, totals))
 }
 
 #[cfg(test)]
@@ -358,6 +370,27 @@ mod tests {
         let text = log(&[5_000]).replace("HISTF", "HISTG");
         let error = count_in(text.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "line 6 is damaged: its histogram is damaged");
+    }
+
+    #[test]
+    fn counts_that_no_machine_makes_are_damage() {
+        let with = |counts: &[u64], totals: &Totals| {
+            let mut text = header(0.0, "now");
+            for count in counts {
+                let mut histogram = empty();
+                histogram.record_n(1_000, *count).unwrap();
+                let span = IntervalSpan { tag: "cpu0".into(), start_s: 0.0, length_s: 0.1 };
+                append(&mut text, &span, &histogram, totals);
+            }
+            read(text.as_bytes(), |_| ()).map_err(|error| error.to_string())
+        };
+        let half = MOST_SAMPLES / 2;
+        assert_eq!(with(&[half, half], &Totals::NONE), Ok(()));
+        let too_many = with(&[half, half, 1], &Totals::NONE).unwrap_err();
+        assert!(too_many.contains("2^53"), "{too_many}");
+        assert!(with(&[u64::MAX >> 1], &Totals::NONE).unwrap_err().contains(NO_HISTOGRAM));
+        let missed = Totals { missed: MOST_SAMPLES + 1, ..Totals::NONE };
+        assert!(with(&[1], &missed).unwrap_err().contains("totals expected"));
     }
 
     proptest! {

@@ -278,6 +278,9 @@ pub(crate) mod tests {
         other.cells[0].path = Some("../../etc".into());
         write(&serde_json::to_string(&other).unwrap());
         assert!(open().unwrap_err().to_string().contains("leads out"));
+        write(&serde_json::to_string(&record()).unwrap());
+        std::os::unix::fs::symlink("/etc", place.path().join("cells")).unwrap();
+        assert!(open().unwrap_err().to_string().contains("cells is a link"));
         let newer = PlanRecord { schema_version: 9, ..record() };
         write(&serde_json::to_string(&newer).unwrap());
         assert!(open().unwrap_err().to_string().contains("schema_version 9"));

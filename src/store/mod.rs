@@ -9,10 +9,12 @@ mod stamp;
 
 use std::{
     fs, io,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Component, Path, PathBuf},
 };
 
+use anyhow::ensure;
+use rustix::process::geteuid;
 use thiserror::Error;
 
 pub(crate) use self::{
@@ -204,10 +206,12 @@ impl Store {
     }
 
     /// The run that started `back` runs before the last one; those that cannot be opened do not
-    /// count.
+    /// count, nor do those of strangers.
     fn back<T>(&self, back: usize, open: impl Fn(&Path) -> Result<T, OpenError>) -> Option<T> {
         let mut heads = self.heads();
-        heads.retain(|head| may_be_last(head.status));
+        let owner = owner_of(&self.root);
+        let is_known = |uid: u32| uid == 0 || uid == geteuid().as_raw() || Some(uid) == owner;
+        heads.retain(|head| may_be_last(head.status) && owner_of(&head.path).is_some_and(is_known));
         heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
         heads.iter().rev().filter_map(|head| open(&head.path).ok()).nth(back)
     }
@@ -257,7 +261,8 @@ impl Store {
         open: impl Fn(&Path) -> Result<T, OpenError>,
     ) -> Result<T, FindError> {
         let asked = Path::new(name);
-        if let Some(place) = self.place_of(asked) {
+        // What is called `last` is not the last run: older versions of tardy allowed the name.
+        if let Some(place) = self.place_of(asked).filter(|_| steps_back(name).is_none()) {
             if place.join(names::RUN).exists() {
                 return Ok(open(&place)?);
             }
@@ -292,6 +297,11 @@ impl Store {
             }
         }
     }
+}
+
+/// The user to whom an entry belongs: of a link the one who made it.
+fn owner_of(entry: &Path) -> Option<u32> {
+    fs::symlink_metadata(entry).ok().map(|about| about.uid())
 }
 
 /// What a directory is that has runs in it.
@@ -336,10 +346,15 @@ pub(crate) fn beside(asked: &Path) -> Option<String> {
     is_there.then(|| format!("; what is in the working directory is named by its path: {shown}"))
 }
 
-/// Whether `name` is one part of a path, so that it cannot lead out of the store.
-#[must_use]
-pub(crate) fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
+/// Refuses a new name that leads out of the store, or means another run there.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
+    let is_plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    ensure!(is_plain, "--name {name:?}: a name may not be empty, contain / or be . or ..");
+    ensure!(steps_back(name).is_none(), "--name {name}: it means an earlier run; choose another");
+    Ok(())
 }
 
 /// `last` is 0, `last~2` is 2.
@@ -464,6 +479,27 @@ mod tests {
         assert!(said("x").contains("is a comparison by `tardy ab` and no run"), "{}", said("x"));
         let path = store.place("y").display().to_string();
         assert!(said("y").contains("is a plan") && said(&path).contains("y/cells"), "{path}");
+    }
+
+    #[test]
+    fn a_run_of_a_stranger_is_not_the_last_and_no_run_can_be_called_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(directory.path().into())).unwrap();
+        write(&store, "20260101-000001.000-aaaa", "own", 1_000, "complete");
+        write(&store, "20260101-000002.000-bbbb", "last", 500, "complete");
+        assert_eq!(found(&store, "last"), "own");
+        assert_eq!(found(&store, "last~1"), "last", "its name in a record means nothing");
+        for name in ["last", "last~2"] {
+            assert!(check_name(name).unwrap_err().to_string().contains("earlier run"), "{name}");
+        }
+        assert!(check_name("lasting").is_ok());
+        if geteuid().is_root() {
+            write(&store, "20260101-000009.000-cccc", "strange", 9_000, "complete");
+            assert_eq!(found(&store, "last"), "strange");
+            std::os::unix::fs::chown(store.place("strange"), Some(65_534), None).unwrap();
+            assert_eq!(found(&store, "last"), "own");
+            assert_eq!(found(&store, "strange"), "strange");
+        }
     }
 
     #[test]

@@ -21,6 +21,10 @@ const WORD: &CStr = c"__restore";
 /// How a process ends that could not do what it was asked to do.
 const FAILED: i32 = 2;
 
+/// Signals of faults in the process itself. Rust's own handler of SIGSEGV and SIGBUS ends an
+/// overflow of the stack by an abort.
+const FATAL: [i32; 5] = [libc::SIGABRT, libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGSYS];
+
 /// The process that has changed the machine; 0 for none. A forked child is another process.
 static CHANGER: AtomicI32 = AtomicI32::new(0);
 
@@ -79,15 +83,20 @@ pub fn listen() -> io::Result<()> {
     action.sa_sigaction = at_abort as *const () as usize;
     // A second abort within the handler ends the process at once.
     action.sa_flags = libc::SA_RESETHAND;
-    // SAFETY: the handler makes only calls that signal-safety(7) allows.
-    let failed =
-        unsafe { libc::sigaction(libc::SIGABRT, &raw const action, core::ptr::null_mut()) };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    for signal in FATAL {
+        // SAFETY: the handler makes only calls that signal-safety(7) allows.
+        let failed = unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) };
+        if failed != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Whoever aborts gets no return from this, unless it may abort as usual.
-extern "C" fn at_abort(_: i32) {
-    let refused = REFUSED.load(Ordering::Relaxed);
+extern "C" fn at_abort(signal: i32) {
+    let is_abort = signal == libc::SIGABRT;
+    let refused = if is_abort { REFUSED.load(Ordering::Relaxed) } else { 0 };
     if refused > 0 {
         say(b"error: out of memory: ");
         say_number(refused);
@@ -100,6 +109,11 @@ extern "C" fn at_abort(_: i32) {
         restore_anew();
         say(b"error: settings of the machine stay changed: run `tardy restore`\n");
     } else if refused == 0 {
+        if !is_abort {
+            // Its default action is in place again; the signal waits for the end of this function.
+            // SAFETY: raise(3) has no conditions.
+            unsafe { libc::raise(signal) };
+        }
         return;
     }
     // SAFETY: ends the process without destructors, which could not run.

@@ -5,6 +5,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
+    os::unix::fs::MetadataExt as _,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering},
@@ -51,6 +52,17 @@ pub enum JackError {
     /// The name of a server has a zero in it.
     #[error("--server {0:?}: a name has no zero in it")]
     Name(String),
+    /// Another user made the server's socket.
+    #[error(
+        "{socket} belongs to user {owner}, so that the JACK server is not yours: start one as \
+         this user, or choose it by --server NAME"
+    )]
+    Foreign {
+        /// Where the server is reached.
+        socket: String,
+        /// The number of that user.
+        owner: u32,
+    },
     /// A call failed.
     #[error("{what} failed with {code}: the JACK server refuses it; see what it prints")]
     Call {
@@ -225,6 +237,25 @@ unsafe extern "C" fn on_xrun(own: *mut c_void) -> c_int {
     0
 }
 
+/// Refuses a server whose socket another user made, in a directory where all may make files: the
+/// library would wait for its answer without end. Where it lies: `JackClientChannel::Open` and
+/// `BuildName` of JACK 2 (posix/JackSocket.cpp); the library of PipeWire has none there.
+fn refuse_foreign(server: Option<&str>) -> Result<(), JackError> {
+    let set = |name| std::env::var(name).ok().filter(|text: &String| !text.is_empty());
+    if set("JACK_PROMISCUOUS_SERVER").is_some() {
+        return Ok(());
+    }
+    let named = server.map(str::to_owned).or_else(|| set("JACK_DEFAULT_SERVER"));
+    let server = named.unwrap_or_else(|| "default".into());
+    let own = rustix::process::geteuid().as_raw();
+    let socket = format!("/dev/shm/jack_{server}_{own}_0");
+    let owner = std::fs::symlink_metadata(&socket).ok().map(|about| about.uid());
+    match owner.filter(|owner| *owner != own) {
+        Some(owner) => Err(JackError::Foreign { socket, owner }),
+        None => Ok(()),
+    }
+}
+
 /// A client of a server; closed when this is dropped.
 #[derive(Debug)]
 pub struct JackClient {
@@ -245,6 +276,7 @@ impl JackClient {
     /// # Errors
     /// The library or the server is absent.
     pub fn open(server: Option<&str>, cycles: &Arc<CycleShared>) -> Result<Self, JackError> {
+        refuse_foreign(server)?;
         let api = api()?;
         let name = server.map(CString::new).transpose();
         let name = name.map_err(|_| JackError::Name(server.unwrap_or_default().into()))?;

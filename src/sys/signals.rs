@@ -10,22 +10,43 @@ use std::{
 
 use rustix::process::Signal;
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH, SIGXFSZ},
+    consts::{
+        SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGVTALRM, SIGWINCH,
+        SIGXCPU, SIGXFSZ,
+    },
     low_level::emulate_default_handler,
 };
 use tardy_hot::clock::now_ns;
 
 use super::bell::Bell;
 
-/// What [`Quit`] listens for.
-const LISTENED: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+/// What [`Quit`] listens for, so that the machine is restored: all signals that end a process and
+/// are sent from outside, but SIGKILL.
+const LISTENED: [i32; 12] = [
+    SIGHUP,
+    SIGINT,
+    SIGTERM,
+    SIGQUIT,
+    SIGUSR1,
+    SIGALRM,
+    SIGVTALRM,
+    SIGPROF,
+    SIGXCPU,
+    SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+];
+
+/// Those that a user repeats to end a run that hangs.
+const REPEATED: [i32; 4] = [SIGHUP, SIGINT, SIGTERM, SIGQUIT];
 
 /// A second signal within this time is the first one once more: timeout(1) sends its signal to the
 /// program and then to its process group, ns.
 const SAME_REQUEST_NS: i64 = 1_000_000_000;
 
-/// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them. A signal that is ignored stays so:
-/// `nohup` starts programs without SIGHUP, and a shell those in its background without SIGINT.
+/// Notes signals that ask a process to end, instead of dying of them. A signal that is ignored
+/// stays so: `nohup` starts programs without SIGHUP, and a shell those in its background without
+/// SIGINT.
 #[derive(Debug, Clone)]
 pub struct Quit {
     seen: Arc<AtomicUsize>,
@@ -34,20 +55,36 @@ pub struct Quit {
 }
 
 impl Quit {
-    /// Begins to listen. A second signal of the same kind kills as usual if it comes a second later
-    /// or more, so that a run that hangs can be ended by hand.
+    /// Begins to listen. A second SIGHUP, SIGINT, SIGTERM or SIGQUIT kills as usual if it comes a
+    /// second later or more, so that a run that hangs can be ended by hand.
     ///
     /// # Errors
     /// What the kernel says to a signal handler.
     pub fn listen() -> io::Result<Self> {
+        Self::listen_to(|_| true)
+    }
+
+    /// As [`Quit::listen`], where SIGUSR1 means something else.
+    ///
+    /// # Errors
+    /// What the kernel says to a signal handler.
+    pub fn listen_without_user_signal() -> io::Result<Self> {
+        Self::listen_to(|signal| signal != SIGUSR1)
+    }
+
+    fn listen_to(is_meant: impl Fn(i32) -> bool) -> io::Result<Self> {
         let seen = Arc::new(AtomicUsize::new(0));
         let mut heard = Vec::new();
-        for signal in LISTENED {
+        for signal in LISTENED.into_iter().filter(|signal| is_meant(*signal)) {
             if is_ignored(signal)? {
                 continue;
             }
             heard.push(signal);
             let number = usize::try_from(signal).unwrap_or(0);
+            signal_hook::flag::register_usize(signal, Arc::clone(&seen), number)?;
+            if !REPEATED.contains(&signal) {
+                continue;
+            }
             let first_ns = AtomicI64::new(0);
             let again = move || {
                 if is_again(&first_ns, now_ns()) {
@@ -57,7 +94,6 @@ impl Quit {
             // SAFETY: the handler reads the clock and a number, and makes the calls by which a
             // signal kills, which are all allowed in a handler.
             unsafe { signal_hook::low_level::register(signal, again) }?;
-            signal_hook::flag::register_usize(signal, Arc::clone(&seen), number)?;
         }
         Ok(Self { seen, heard })
     }

@@ -9,8 +9,10 @@
 //!
 //! The interval of a figure is the repeated one at the error probability at which it was tested,
 //! cut with those of the looks before: so it leaves out "no difference" exactly where the test
-//! does. By itself each holds with 95% at least; that all of them hold at once is certain with
-//! 95% only as long as none is decided.
+//! does. If the mean of the last look is outside of what was cut, the end on its side is that of
+//! the last look, and a difference that an earlier look saw may be seen no more. By itself each
+//! holds with 95% at least; that all of them hold at once is certain with 95% only as long as
+//! none is decided.
 
 use super::{looks::LookPlan, order::AbSide};
 use crate::analysis::distributions::normal_of_t;
@@ -151,7 +153,10 @@ fn result(
     let cut = |(low, high): (f64, f64), next: (f64, f64)| (low.max(next.0), high.min(next.1));
     let (low, high) = intervals.fold((f64::NEG_INFINITY, f64::INFINITY), cut);
     let contradictory = low > high;
-    let (low, high) = if contradictory { last.interval(plan, share) } else { (low, high) };
+    let (last_low, last_high) = last.interval(plan, share);
+    // A wider interval holds the truth as often, and must hold its own estimate.
+    let low = if contradictory || last.mean < low { last_low } else { low };
+    let high = if contradictory || last.mean > high { last_high } else { high };
     let verdict = match () {
         () if contradictory => AbVerdict::Inconclusive,
         () if -figure.margin < low && high < figure.margin => AbVerdict::Same,
@@ -254,6 +259,18 @@ mod tests {
         // Noise that alone would hide it.
         ratios.extend(pairs(24, 0.3, 3.0));
         assert_eq!(verdicts(&plan, &[ratios]), [AbVerdict::Worse]);
+    }
+
+    #[test]
+    fn an_interval_holds_its_own_estimate() {
+        let plan = LookPlan::new(40, 1, 0.05).unwrap();
+        let mut ratios = pairs(16, -0.1, 0.1);
+        let early = judged(&plan, &[ratios.clone()])[0];
+        ratios.extend(pairs(24, -0.4, 0.6));
+        let late = judged(&plan, &[ratios])[0];
+        assert!(late.mean < early.low, "{early:?} {late:?}");
+        assert!(!late.contradictory && late.low < late.mean, "{late:?}");
+        assert!(late.high < 0.0, "{late:?}");
     }
 
     #[test]

@@ -251,6 +251,9 @@ impl BlockWords {
         if let Some((key, text)) = spec.chosen_text() {
             self.name_own(|| format!("--load {}:{key}={}", plain(&spec.name), plain(text)));
         }
+        if let Some(what) = spec.changes_machine() {
+            self.name_own(|| format!("--load {what}"));
+        }
         self.push("load", spec.typed()?);
         Ok(())
     }
@@ -366,6 +369,10 @@ mod tests {
             ("timer", loads("command", json!({"command": "id"})), "--load-command id"),
             ("timer", loads("compile", json!({"compiler": "/x"})), "compiler=/x"),
             ("timer", loads("files", json!({"dir": "/x"})), "--load files:dir=/x"),
+            ("timer", loads("memory", json!({"above-ram": "yes"})), "memory:above-ram=yes"),
+            ("timer", loads("netflood", json!({"via": "veth"})), "--load netflood:via=veth"),
+            ("timer", loads("printk", json!({})), "--load printk"),
+            ("timer", loads("ext4", json!({})), "--load ext4"),
             ("timer", asked("settings", setting), "--set thp=never"),
             ("timer", asked("governor", "performance".into()), "--governor performance"),
             ("timer", asked("shield", true.into()), "--shield"),

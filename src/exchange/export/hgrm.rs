@@ -1,13 +1,17 @@
 //! HdrHistogram's percentile distribution, ms, as `HistogramLogProcessor` and wrk2 write it, with a
 //! row for every bucket that has a sample.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _};
 
 use super::{
     counted::{CountedRun, recorded},
     parquet::Output,
 };
-use crate::run::{Run, files, hlog::SAMPLES_OF, names, series_name::is_called};
+use crate::{
+    limits::log::LONGEST_LINE,
+    plain::plain_lines,
+    run::{Run, files, hlog::SAMPLES_OF, names, series_name::is_called},
+};
 
 /// The series together, or one of them.
 pub(super) fn write(run: &CountedRun, series: Option<&str>) -> io::Result<Vec<u8>> {
@@ -49,14 +53,23 @@ pub(super) fn write(run: &CountedRun, series: Option<&str>) -> io::Result<Vec<u8
 
 /// The log of a run, which is an HdrHistogram log as it is, behind a comment that says what its
 /// values are.
-pub(super) fn copy_log(run: &Run, mut out: &mut dyn Output) -> io::Result<()> {
+pub(super) fn copy_log(run: &Run, out: &mut dyn Output) -> io::Result<()> {
     if let Some(probe) = run.document.probe.info() {
         let interval = run.document.probe.interval_ns();
         let interval = interval.map(|ns| format!(" interval_ns={ns}")).unwrap_or_default();
         writeln!(out, "#[{SAMPLES_OF}{}{interval}]", probe.name)?;
     }
-    let mut log = BufReader::new(files::open(&run.path.join(names::SERIES))?);
-    io::copy(&mut log, &mut out).map(drop)
+    copy_plain(BufReader::new(files::open(&run.path.join(names::SERIES))?), out)
+}
+
+/// Whoever made the run may have written anything into its log, also for a terminal.
+fn copy_plain(mut log: impl BufRead, out: &mut dyn Output) -> io::Result<()> {
+    let mut line = Vec::new();
+    while (&mut log).take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+        write!(out, "{}", plain_lines(&String::from_utf8_lossy(&line)))?;
+        line.clear();
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -81,6 +94,16 @@ mod tests {
         let own = &run.document.series[0];
         let in_histogram = own.count - own.early - own.above;
         assert_eq!(import::tests::series(&sheet)[0].1, in_histogram);
+    }
+
+    #[test]
+    fn a_log_steers_no_terminal() {
+        let log = "Tag=cpu0\u{1b}]0;x\u{7},0.000,0.100,0.3,HISTF\n#[Basetime: 1]\u{9b}31m";
+        let mut copied = Vec::new();
+        copy_plain(log.as_bytes(), &mut copied).unwrap();
+        let shown = r"Tag=cpu0\u{1b}]0;x\u{7},0.000,0.100,0.3,HISTF
+#[Basetime: 1]\u{9b}31m";
+        assert_eq!(String::from_utf8(copied).unwrap(), shown);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{sampled, sheet::Sheet};
 use crate::{
+    limits::log::MOST_SAMPLES,
     report::steadiness::found_in_log,
     run::{
         CaveatKind, Document, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin, OtherProbe,
@@ -34,6 +35,15 @@ pub(crate) struct ImportedRun<'a> {
 
 /// Writes the run; where that fails nothing is left.
 pub(crate) fn make(sheet: &Sheet, run: ImportedRun<'_>) -> Result<Document> {
+    for series in &sheet.series {
+        let (name, count) = (&series.head.name, series.totals.count);
+        ensure!(
+            count <= MOST_SAMPLES,
+            "{}: series {name} counts {count} samples, and no machine makes more than 2^53: the \
+             counts of this file are damaged",
+            run.file.display()
+        );
+    }
     let document = document(sheet, &run);
     let mut writer = RunWriter::create(run.place, &document, document.parameters.raw)?;
     let written = fill(&mut writer, sheet, &document);

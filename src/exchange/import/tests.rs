@@ -1,5 +1,7 @@
 //! What the tests of all formats share, and what holds for every one of them.
 
+use std::path::Path;
+
 use super::*;
 use crate::run::{Caveat, CaveatKind, Document, Run};
 
@@ -19,16 +21,19 @@ pub(in crate::exchange) fn read_as(
 pub(in crate::exchange) fn made(sheet: &Sheet) -> (tempfile::TempDir, Run, Document) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("r");
-    let run = ImportedRun {
-        place: &path,
+    let document = make(sheet, run_at(&path)).unwrap();
+    (place, Run::open(&path).unwrap(), document)
+}
+
+fn run_at(place: &Path) -> ImportedRun<'_> {
+    ImportedRun {
+        place,
         id: "i".into(),
         name: "r".into(),
         argv: Vec::new(),
         written_at: None,
         file: "f".into(),
-    };
-    let document = make(sheet, run).unwrap();
-    (place, Run::open(&path).unwrap(), document)
+    }
 }
 
 /// Name, samples, smallest and largest of each series.
@@ -89,6 +94,18 @@ fn a_name_with_a_space_does_not_damage_the_log() {
     let mut counted = 0;
     run.intervals(|_, _, counts| counted += counts.len()).unwrap();
     assert_eq!(counted, 2);
+}
+
+#[test]
+fn a_count_that_no_machine_makes_is_an_error_and_leaves_nothing() {
+    let damaged = "# Histogram\n000001 9223372036854775808\n000002 3\n# Total: 000000001\n\
+                # Min Latencies: 00001\n# Avg Latencies: 00001\n# Max Latencies: 00002\n";
+    let sheet = text(damaged).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("r");
+    let error = make(&sheet, run_at(&path)).unwrap_err().to_string();
+    assert!(error.contains("2^53") && error.contains("damaged"), "{error}");
+    assert!(!path.exists());
 }
 
 #[test]

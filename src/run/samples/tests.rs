@@ -42,6 +42,15 @@ fn write_at(path: &Path, series: &[String], samples: &[Vec<Sample>]) {
 }
 
 #[test]
+fn a_link_instead_of_the_directory_is_refused_by_whoever_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("samples");
+    std::os::unix::fs::symlink(directory.path(), &link).unwrap();
+    assert_eq!(files(&link), std::slice::from_ref(&link));
+    assert!(refusal(&link).contains("it is a symbolic link"));
+}
+
+#[test]
 fn closed_and_open_files_hold_the_same_samples() {
     let directory = tempfile::tempdir().unwrap();
     let (series, samples) = lists();

@@ -1,6 +1,13 @@
 //! Token files: the secret that an echo and its peers share.
 
-use std::{fs, io::Read as _, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs,
+    io::Read as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+use rustix::fs::{OFlags, fcntl_setfl};
 
 use super::connect::HelloError;
 
@@ -15,10 +22,14 @@ pub fn read_token(file: &Path) -> Result<Vec<u8>, HelloError> {
     let named = |why: String| HelloError::TokenFile { file: file.display().to_string(), why };
     let mut bytes = Vec::new();
     let most = *TOKEN_BYTES.end() as u64 + 1;
-    let open = fs::File::open(file).map_err(|error| named(error.to_string()))?;
+    // A FIFO of somebody else would wait for its writer before it can be refused.
+    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let open = fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(file);
+    let open = open.map_err(|error| named(error.to_string()))?;
     // Of what was opened, not of the name, which may mean another file by now.
     let about = open.metadata().map_err(|error| named(error.to_string()))?;
     refuse_shared(&about).map_err(named)?;
+    fcntl_setfl(&open, OFlags::empty()).map_err(|error| named(error.to_string()))?;
     let read = open.take(most).read_to_end(&mut bytes);
     read.map_err(|error| named(error.to_string()))?;
     let token = bytes.trim_ascii_end();
