@@ -208,7 +208,7 @@ fn missed_periods_are_a_caveat_while_the_run_goes_on() {
     eventually("it stands still", || is_stopped(child.id()));
     pause(Duration::from_millis(300));
     signal(child, "CONT");
-    viewed.shows(&["running", "Many periods had no wake-up", " % on cpu0"]);
+    viewed.shows(&["running", "Many periods had no wake-up", "% on cpu0"]);
     measuring.end(&store);
 }
 
