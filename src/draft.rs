@@ -98,6 +98,18 @@ impl Draft {
         &mut self.file
     }
 
+    /// As [`Draft::place`], once the disk has it: a disk that fails says so only then.
+    ///
+    /// # Errors
+    /// As there, and what the disk says.
+    pub(crate) fn place_on_disk(self) -> io::Result<()> {
+        // A stream that is written through has no disk.
+        if self.scrap.is_some() {
+            self.file.sync_data()?;
+        }
+        self.place().map(drop)
+    }
+
     /// Puts it in its place, where it replaces what was there; hands over the file, still open.
     ///
     /// # Errors
@@ -198,7 +210,7 @@ impl DraftDirectory {
     pub(crate) fn replace(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
         let mut draft = Draft::within(self.0.try_clone()?, name)?;
         draft.file().write_all(bytes)?;
-        draft.place().map(drop)
+        draft.place_on_disk()
     }
 
     /// The same of a file below it; directories on the way are made where they are absent.
@@ -242,7 +254,7 @@ impl Drop for Scrap {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = Draft::beside(path)?;
     draft.file().write_all(bytes)?;
-    draft.place().map(drop)
+    draft.place_on_disk()
 }
 
 /// The file of which this is the name of a draft: `run.json` of `.run.json.9f86d081884c7d65.tmp`.

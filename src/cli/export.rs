@@ -252,7 +252,7 @@ fn to_file(
     let mut out = io::BufWriter::with_capacity(1 << 20, draft.file());
     write(&mut out).and_then(|()| io::Write::flush(&mut out)).with_context(named)?;
     drop(out);
-    draft.place().with_context(named)?;
+    draft.place_on_disk().with_context(named)?;
     output::notice(&format!("wrote {}", crate::plain::plain_path(path)));
     Ok(Exit::Done)
 }

@@ -83,7 +83,7 @@ pub(super) fn record(flags: &RecordVerbFlags) -> Result<Exit> {
     if !flags.quiet {
         output::notice(&format!("{why}."));
     }
-    let written = draft.file().write_all(&write(&timeline)?).and_then(|()| draft.place());
+    let written = draft.file().write_all(&write(&timeline)?).and_then(|()| draft.place_on_disk());
     written.with_context(|| format!("cannot write {}", plain_path(&flags.output)))?;
     output::notice(&format!("wrote {}", plain_path(&flags.output)));
     if !flags.quiet {

@@ -30,7 +30,7 @@ use crate::limits::{
     index::{JSON, LARGEST, LONGEST_LINE},
 };
 use crate::{
-    draft,
+    draft::{self, Draft},
     run::{OpenError, RunDetails, RunEntry, files, names},
 };
 
@@ -135,8 +135,13 @@ impl Index {
             return;
         }
         let mut text = Vec::new();
-        // What cannot be written is read again the next time.
-        if write(&mut text, runs).is_ok() && draft::replace(&root.join(INDEX), &text).is_ok() {
+        // What cannot be written, or does not reach the disk, is read again the next time.
+        let placed = |text: &[u8]| {
+            let mut draft = Draft::beside(&root.join(INDEX))?;
+            draft.file().write_all(text)?;
+            draft.place()
+        };
+        if write(&mut text, runs).is_ok() && placed(&text).is_ok() {
             self.is_stale = false;
             self.lines.clear();
             sweep(root);
