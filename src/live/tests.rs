@@ -108,7 +108,7 @@ fn the_smallest_terminal_has_every_part() {
     has(&text, &["causes, last 10 s", " 60%    7x  softirq: name", "all 2      25     0"]);
     has(
         &text,
-        &["cpu0*", "irq 24 virtio0", "1234 (7)", "hackbench DIED: signal 9", "warning: One"],
+        &["cpu0*", "irq 24 virtio0", "1,234 (7)", "hackbench DIED: signal 9", "warning: One"],
     );
     has(&text, &["q quit  space freeze  s sort: series  f series: all  c cause: all  enter  ?"]);
     let cut: Vec<&str> = text.lines().filter(|line| line.contains("..")).collect();

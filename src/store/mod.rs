@@ -352,7 +352,7 @@ pub(crate) fn beside(asked: &Path) -> Option<String> {
 /// What is wrong with it.
 pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
     let is_plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
-    ensure!(is_plain, "--name {name:?}: a name may not be empty, contain / or be . or ..");
+    ensure!(is_plain, "--name {name:?}: a name may not contain /, be empty, or be . or ..");
     ensure!(steps_back(name).is_none(), "--name {name}: it means an earlier run; choose another");
     Ok(())
 }

@@ -146,8 +146,8 @@ fn a_run_with_settings_that_is_killed_at_a_random_moment_leaves_what_is_put_back
             if changed { "restored".into() } else { "not changed yet".into() }
         },
     );
-    let child = machine.setting("last");
-    machine.store.wait_measuring("last");
+    let child = machine.setting("final");
+    machine.store.wait_measuring("final");
     signal(&child, "KILL");
     finish(child);
     assert_eq!(read(WRITEBACK), "1234", "nobody has restored it yet");

@@ -332,12 +332,15 @@ pub(crate) fn with_little_time<T>(within: impl FnMut(&str) -> Option<T>) -> T {
 pub(crate) fn signal(child: &Child, name: &str) {
     let signal = match name {
         "CONT" => Signal::CONT,
+        "FPE" => Signal::FPE,
         "HUP" => Signal::HUP,
         "USR1" => Signal::USR1,
         "INT" => Signal::INT,
         "KILL" => Signal::KILL,
+        "QUIT" => Signal::QUIT,
         "STOP" => Signal::STOP,
         "TERM" => Signal::TERM,
+        "XCPU" => Signal::XCPU,
         other => panic!("no signal {other}"),
     };
     kill_process(Pid::from_child(child), signal).unwrap();

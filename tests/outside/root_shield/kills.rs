@@ -54,8 +54,8 @@ fn a_run_behind_a_shield_that_is_killed_at_a_random_moment_leaves_what_is_put_ba
         |number| ((), machine.shielded("60s", &format!("r{number}"))),
         |number, (), _| put_back(&machine, number),
     );
-    let child = machine.shielded("60s", "last");
-    machine.store.wait_measuring("last");
+    let child = machine.shielded("60s", "final");
+    machine.store.wait_measuring("final");
     has_much_to_put_back(&machine, child);
 }
 
