@@ -56,7 +56,7 @@ pub mod futex {
 
     /// Its memory has its owner.
     pub const OWNED: u8 = header::TARDY_FUTEX_OWNED as u8;
-    /// The same, and its owner inherits the priority of who waits.
+    /// The same, and its owner inherits the priority of the waiting thread.
     pub const INHERITS: u8 = header::TARDY_FUTEX_INHERITS as u8;
     /// One of the C library, or one that has no owner.
     pub const PLAIN: u8 = header::TARDY_FUTEX_PLAIN as u8;

@@ -222,7 +222,7 @@ fn maximum(line: &[u8]) -> Option<(&str, f64, i64)> {
     Some((tag, start_s + length_s / 2.0, (max_ms * 1e6).round() as i64))
 }
 
-/// Why an interval is not read: a machine that counts so much does not exist.
+/// Why an interval is not read: no machine counts that many samples.
 const TOO_MANY: &str = "it counts more samples than 2^53";
 
 /// Why an interval is not read.

@@ -26,7 +26,7 @@ fn message(text: &mut String, at_ns: u64) {
     resume(text, at_ns + WAKE_NS);
 }
 
-/// A timer of 1 ms, whose work takes 60 us, and a message in the midst of each period; `work_ns`
+/// A timer of 1 ms, whose work takes 60 us, and a message halfway through each period; `work_ns`
 /// says how long the work for that takes. Each expiry finds the thread in the wait, or at work.
 fn events(periods: u64, work_ns: impl Fn(u64) -> u64) -> String {
     let mut text = format!("500 0 fork {FIRST_TID}\n");
