@@ -1,6 +1,7 @@
 // Making elements, copying, saving. Every string becomes a text node or an attribute, never HTML:
 // what a run says cannot become part of the page's structure.
 
+import { unbroken } from './units';
 
 type Child = Node | string | number | null | undefined | false;
 type Props = { [name: string]: string | number | boolean | null | undefined | EventListener };
@@ -44,10 +45,10 @@ export function runMark(run: number): HTMLElement {
   return h('span', { class: `dash run${run % 6}`, title: 'the colour of the lines of this run' });
 }
 
-/** A text whose parts between backticks are code; as it came where one backtick has no partner. */
+/** A sentence whose parts between backticks are code, unless a backtick has no partner. */
 export function withCode(text: string): (Node | string)[] {
   const parts = text.split('`');
-  return parts.length % 2 === 0 ? [text] : parts.map((part, at) => (at % 2 ? h('code', {}, part) : part));
+  return parts.length % 2 === 0 ? [unbroken(text)] : parts.map((part, at) => (at % 2 ? h('code', {}, part) : unbroken(part)));
 }
 
 /** Puts text on the clipboard; the old way where the new one is refused (a page from a file). */

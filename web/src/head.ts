@@ -4,7 +4,7 @@
 import { h, runMark } from './dom';
 import { answers } from './comparison/answer';
 import type { Page, PageRun, Status, Validity } from './model';
-import { instant, count } from './units';
+import { count, instant, unbroken } from './units';
 
 const STATUS: { [status in Status]: string } = {
   complete: '',
@@ -30,9 +30,9 @@ function card(run: PageRun, index: number, several: boolean): HTMLElement {
     : h('h1', {}, record.name);
   return h('article', { class: 'card' },
     h('div', { class: 'title-line' }, name, verdict(record.validity), status(record.status)),
-    h('p', { class: 'headline' }, run.headline || emptyHeadline(run)),
-    h('p', { class: 'line' }, run.line, run.line && record.started_at ? ' · ' : '', record.started_at ? h('span', { class: 'moment' }, instant(record.started_at)) : ''),
-    ...run.without_host.map((sentence) => h('p', { class: 'line without-host' }, sentence)));
+    h('p', { class: 'headline' }, unbroken(run.headline) || emptyHeadline(run)),
+    h('p', { class: 'line' }, unbroken(run.line), run.line && record.started_at ? ' · ' : '', record.started_at ? h('span', { class: 'moment' }, instant(record.started_at)) : ''),
+    ...run.without_host.map((sentence) => h('p', { class: 'line without-host' }, unbroken(sentence))));
 }
 
 function emptyHeadline(run: PageRun): string {

@@ -33,6 +33,11 @@ export function grouped(number: string): string {
   return [whole.replace(/\B(?=(\d{3})+(?!\d))/g, ','), ...part].join('.');
 }
 
+/** The same sentence, in which no line ends between a number and its unit. */
+export function unbroken(sentence: string): string {
+  return sentence.replace(/(\d) (?=(?:[num]?s|min|h|d|[kKMG]i?B|B|[kMG]?Hz)(?:[^\w]|$))/g, '$1\u00a0');
+}
+
 /** A share as a percentage: "61%". */
 export function percent(share: number, decimals: number): string {
   return `${(share * 100).toFixed(decimals)}%`;

@@ -3,12 +3,13 @@
 
 import { h, runMark } from '../dom';
 import type { PageComparison } from '../model';
+import { unbroken } from '../units';
 
 export function answers(comparisons: PageComparison[]): HTMLElement[] {
   return comparisons.map((one) => h('section', { class: 'answer', 'aria-label': `${one.b_name} against ${one.a_name}` },
     h('div', { class: 'title-line' }, sides(one), verdict(one)),
-    h('p', { class: 'headline' }, one.sentence),
-    one.cause ? h('p', { class: 'line' }, one.cause) : null));
+    h('p', { class: 'headline' }, unbroken(one.sentence)),
+    one.cause ? h('p', { class: 'line' }, unbroken(one.cause)) : null));
 }
 
 /** "B fifo against A other", each with its colour, where its runs are on the page. */

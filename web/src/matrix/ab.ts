@@ -7,6 +7,7 @@ import { sides } from '../comparison/answer';
 import { h, withCode } from '../dom';
 import type { AbCaveat, AbLook, Caveat, Page, PageAb, PageComparison, PageMatrix } from '../model';
 import { Table } from '../table';
+import { unbroken } from '../units';
 
 const STATUS: { [status in PageAb['status']]: string } = {
   running: 'not at its end when this page was made, or killed',
@@ -32,8 +33,8 @@ function head(one: PageComparison, ab: PageAb, matrix: PageMatrix): HTMLElement 
     h('p', { class: 'line' }, matrix.title),
     h('section', { class: 'answer', 'aria-label': 'the answer' },
       h('div', { class: 'title-line' }, sides(one), h('span', { class: `verdict ${word}`, title: 'Of B, compared with A' }, word), status ? h('span', { class: 'status' }, status) : null),
-      h('p', { class: 'headline' }, one.sentence),
-      one.cause ? h('p', { class: 'line' }, one.cause) : null,
+      h('p', { class: 'headline' }, unbroken(one.sentence)),
+      one.cause ? h('p', { class: 'line' }, unbroken(one.cause)) : null,
       ...ab.how.map((text) => h('p', { class: 'line' }, ...withCode(text)))),
     [ab.error, ...matrix.remarks].some(Boolean) ? h('ul', { class: 'caveat-list' }, ...[ab.error, ...matrix.remarks].filter((text): text is string => Boolean(text)).map((text) => h('li', { class: 'weakens' }, ...withCode(text)))) : null,
     looks(ab.looks));

@@ -9,6 +9,7 @@ import { overlayPanel, scalesOf } from './overlay';
 import { runsSection } from './runs';
 import { suiteSections } from './suite';
 import { configTable, figuresTable, kernelName, kernelsTable } from './table';
+import { unbroken } from '../units';
 import { WORDS } from './words';
 
 export function matrixSections(page: Page, matrix: PageMatrix): HTMLElement[] {
@@ -21,8 +22,8 @@ function head(matrix: PageMatrix): HTMLElement {
   const undone = matrix.kind === 'lab' ? `Ended early: ${matrix.undone} of the plan's runs were not made.` : `${matrix.undone} of ${matrix.runs.length} runs are not measured yet.`;
   const notes = [...matrix.remarks, ...(matrix.undone ? [undone] : [])];
   return h('header', { class: 'page-head' },
-    h('h1', {}, matrix.headline || matrix.title),
-    matrix.state ? h('p', { class: 'headline' }, matrix.state) : null,
+    h('h1', {}, unbroken(matrix.headline || matrix.title)),
+    matrix.state ? h('p', { class: 'headline' }, unbroken(matrix.state)) : null,
     ...matrix.meanings.map((text) => h('p', { class: 'meaning' }, ...withCode(text))),
     notes.length ? h('ul', { class: 'caveat-list' }, ...notes.map((text) => h('li', { class: 'weakens' }, ...withCode(text)))) : null);
 }

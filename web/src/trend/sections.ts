@@ -5,7 +5,7 @@ import { h } from '../dom';
 import type { PageTrend, TrendEvent, PageTrendRow } from '../model';
 import type { Panel } from '../panel';
 import { Table, type Column } from '../table';
-import { latency } from '../units';
+import { latency, unbroken } from '../units';
 import { Stretch } from '../view';
 import { changeNotes, kernelNote, trendPanel } from './chart';
 
@@ -20,7 +20,7 @@ export function trendSections(trend: PageTrend): HTMLElement[] {
 function head(trend: PageTrend): HTMLElement {
   return h('header', { class: 'page-head' },
     h('h1', {}, trend.title),
-    h('p', { class: 'headline' }, ...withDates(trend.headline)),
+    h('p', { class: 'headline' }, ...withDates(unbroken(trend.headline))),
     ...trend.meanings.map((text) => h('p', { class: 'line' }, text)),
     trend.remarks.length ? h('ul', { class: 'caveat-list' }, ...trend.remarks.map((text) => h('li', {}, text))) : null);
 }
