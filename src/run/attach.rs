@@ -113,7 +113,7 @@ pub enum AttachedLatency {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CycleBegin {
-    /// The hard expiry of its own timer. It ends with the last sleep before the next one.
+    /// The hard expiry of the thread's timer. The cycle ends with the last sleep before the next.
     #[default]
     Timer,
     /// A wake-up by others. It ends with the next wait; what was done before the wake-up is not in
