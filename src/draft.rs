@@ -189,17 +189,23 @@ impl DraftDirectory {
     /// # Errors
     /// As [`DraftDirectory::at`].
     pub(crate) fn below(&self, name: &OsStr) -> io::Result<Self> {
-        match mkdirat(&self.0, name, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let is_new = match mkdirat(&self.0, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
             Err(error) => return Err(error.into()),
-        }
+        };
         match openat(&self.0, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(open) => Self::checked(open),
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 let what = format!("{} is a link or a file", name.to_string_lossy());
                 Err(io::Error::new(io::ErrorKind::NotADirectory, what))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                if is_new {
+                    let _ = unlinkat(&self.0, name, AtFlags::REMOVEDIR);
+                }
+                Err(error.into())
+            }
         }
     }
 

@@ -55,7 +55,10 @@ impl Scratch {
                 made => made?,
             }
             // Between the two steps another load's sweep may have taken it for left over.
-            if let Some(directory) = lock(&above, &name)? {
+            let locked = lock(&above, &name).inspect_err(|_| {
+                let _ = unlinkat(&above, &name, AtFlags::REMOVEDIR);
+            })?;
+            if let Some(directory) = locked {
                 return Ok(Self { path: parent.join(&name), above, name, directory });
             }
         }

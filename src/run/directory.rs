@@ -4,6 +4,7 @@
 //! is followed that somebody put there; and whatever takes the place of this directory, or of one
 //! above it, gets nothing.
 
+mod entries;
 mod own;
 
 use std::{
@@ -12,7 +13,7 @@ use std::{
     io,
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+        unix::fs::DirBuilderExt as _,
     },
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -20,13 +21,14 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fdatasync, fsync, mkdirat, openat,
-        renameat, statat, unlinkat,
+        AtFlags, CWD, FileType, Mode, OFlags, fchmod, fdatasync, fsync, mkdirat, openat, renameat,
+        unlinkat,
     },
     io::Errno,
 };
 use thiserror::Error;
 
+use self::entries::{empty, entries};
 use super::{author::Author, files};
 use crate::draft::Draft;
 
@@ -113,12 +115,17 @@ impl RunDirectory {
             Err(error) => return Err(unwritable(error.into())),
         };
         let open = match openat(&above, name, LISTED | OFlags::NOFOLLOW, Mode::empty()) {
-            Ok(open) => open,
+            Ok(open) => Self::checked(path, open),
             // A file or a link.
-            Err(Errno::NOTDIR | Errno::LOOP) => return Err(MakeError::Exists(path.into())),
-            Err(error) => return Err(unwritable(error.into())),
+            Err(Errno::NOTDIR | Errno::LOOP) => Err(MakeError::Exists(path.into())),
+            Err(error) => Err(unwritable(error.into())),
         };
-        let mut directory = Self::checked(path, open)?;
+        let mut directory = open.inspect_err(|error| {
+            // What another user has put there instead stays his.
+            if is_new && matches!(error, MakeError::Unwritable { .. }) {
+                let _ = unlinkat(&above, name, AtFlags::REMOVEDIR);
+            }
+        })?;
         directory.made = is_new.then(|| (Arc::new(above), name.to_owned()));
         Ok(directory)
     }
@@ -186,12 +193,19 @@ impl RunDirectory {
     pub fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref();
         self.made_below(name)?;
-        let made = Some((Arc::clone(&self.open), name.to_owned()));
-        let entered = self.entered(name)?;
-        if self.is_private()? {
-            fchmod(&*entered.open, own::PRIVATE_DIRECTORY)?;
-        }
-        Ok(Self { made, ..entered })
+        let entered = self.entered(name).and_then(|entered| {
+            if self.is_private()? {
+                fchmod(&*entered.open, own::PRIVATE_DIRECTORY)?;
+            }
+            Ok(entered)
+        });
+        let entered = entered.inspect_err(|error| {
+            // What another user has put there instead stays his.
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                let _ = self.remove_directory(name);
+            }
+        })?;
+        Ok(Self { made: Some((Arc::clone(&self.open), name.to_owned())), ..entered })
     }
 
     /// A directory that is there, for what is in it.
@@ -363,38 +377,6 @@ pub(super) fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
 /// all that is in it.
 fn other_owner(directory: &OwnedFd) -> io::Result<Option<u32>> {
     Ok(Author::of(directory)?.other_owner())
-}
-
-/// The names in a directory, and what each is.
-fn entries(directory: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
-    let mut found = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name == "." || name == ".." {
-            continue;
-        }
-        let mut kind = entry.file_type();
-        if kind == FileType::Unknown {
-            let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            kind = FileType::from_raw_mode(about.st_mode);
-        }
-        found.push((name.to_owned(), kind));
-    }
-    Ok(found)
-}
-
-fn empty(directory: &OwnedFd) {
-    for (name, kind) in entries(directory).unwrap_or_default() {
-        if kind != FileType::Directory {
-            let _ = unlinkat(directory, &name, AtFlags::empty());
-            continue;
-        }
-        if let Ok(below) = openat(directory, &name, LISTED | OFlags::NOFOLLOW, Mode::empty()) {
-            empty(&below);
-        }
-        let _ = unlinkat(directory, &name, AtFlags::REMOVEDIR);
-    }
 }
 
 #[cfg(test)]

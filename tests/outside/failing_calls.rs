@@ -13,6 +13,10 @@ use super::{
     support::{Store, codes, contents, list},
 };
 
+/// Opening: files and directories of the store alone. tardy opens a file of each process of the
+/// machine as well, so that a number among all would be another file in each run.
+const OPENS: &str = "?open,openat";
+
 /// What fails, as strace names it: calls of one purpose. Some are not there on every architecture.
 const CALLS: [&str; 7] = [
     "write",
@@ -21,7 +25,7 @@ const CALLS: [&str; 7] = [
     "fsync,fdatasync",
     "?unlink,unlinkat",
     "?mkdir,mkdirat",
-    "?open,openat",
+    OPENS,
 ];
 
 const RUN: [&str; 8] = ["run", "fake", "--duration", "300ms", "--warmup", "0s", "--cpus", "0"];
@@ -29,18 +33,46 @@ const RUN: [&str; 8] = ["run", "fake", "--duration", "300ms", "--warmup", "0s", 
 /// How calls fail: a full disk, and a broken one.
 const ERRORS: [&str; 2] = ["ENOSPC", "EIO"];
 
+/// The directories of the store, with those of the run `r`.
+fn directories(store: &Store) -> [String; 4] {
+    let run = store.runs().join("r");
+    let places = [store.path().into(), store.runs(), run.clone(), run.join("samples")];
+    places.map(|place| place.into_os_string().into_string().unwrap())
+}
+
+/// Whether a call that opens, without its name, opens one of these directories, or what is in it
+/// by its descriptor.
+fn opens_there(arguments: &str, directories: &[String]) -> bool {
+    let (first, rest) = arguments.split_once(", ").unwrap_or((arguments, ""));
+    directories.iter().any(|place| {
+        let is_below = !first.starts_with("AT_FDCWD") && first.ends_with(&format!("<{place}>"));
+        is_below || rest.starts_with(&format!("\"{place}\""))
+    })
+}
+
+/// The command with calls of this purpose traced, as these options of strace say.
+fn traced_calls(store: &Store, calls: &str, options: &[&str], arguments: &[&str]) -> Traced {
+    let trace = format!("trace={calls}");
+    let places = directories(store);
+    let mut all = vec!["-e", &trace];
+    if calls == OPENS {
+        all.extend(places.iter().flat_map(|place| ["-P", place]));
+    }
+    traced(store, &[&all, options].concat(), arguments)
+}
+
 /// The command with its N-th calls of this purpose failing: the N-th of every thread.
 fn with_failing(store: &Store, calls: &str, number: usize, arguments: &[&str]) -> Traced {
     let error = ERRORS[number % ERRORS.len()];
-    let (trace, inject) =
-        (format!("trace={calls}"), format!("inject={calls}:error={error}:when={number}"));
-    traced(store, &["-e", &trace, "-e", &inject], arguments)
+    let inject = format!("inject={calls}:error={error}:when={number}");
+    traced_calls(store, calls, &["-e", &inject], arguments)
 }
 
-/// All calls worth failing of a command that nothing fails: purpose and number in its thread.
-fn worth_failing(store: &Store, arguments: &[&str]) -> Vec<(&'static str, usize)> {
-    let traced = traced(store, &["-e", &format!("trace={}", CALLS.join(","))], arguments);
+/// All calls that a command makes while nothing fails: purpose and number in its thread.
+fn calls_of(store: &Store, arguments: &[&str]) -> Vec<(&'static str, usize)> {
+    let traced = traced_calls(store, &CALLS.join(","), &[], arguments);
     assert_eq!(traced.said.code, Some(0), "{:?}", traced.said);
+    let directories = directories(store);
     let (mut numbers, mut found) = (BTreeMap::new(), BTreeSet::new());
     for line in &traced.calls {
         // "1234  openat(AT_FDCWD</>, ...": whatever else there is has no name and bracket.
@@ -48,12 +80,12 @@ fn worth_failing(store: &Store, arguments: &[&str]) -> Vec<(&'static str, usize)
         let Some((thread, name)) = before.split_once(' ') else { continue };
         let is_it = |calls: &&&str| calls.split(',').any(|it| it.trim_matches('?') == name.trim());
         let Some(calls) = CALLS.iter().find(is_it) else { continue };
+        if *calls == OPENS && !opens_there(rest, &directories) {
+            continue;
+        }
         let number = numbers.entry((thread, name)).or_insert(0);
         *number += 1;
-        // Without the libraries that it opens no program begins.
-        if !name.contains("open") || rest.contains("O_CREAT") {
-            found.insert((*calls, *number));
-        }
+        found.insert((*calls, *number));
     }
     found.into_iter().collect()
 }
@@ -100,7 +132,12 @@ fn run_with_failing(calls: &str, number: usize) -> &'static str {
     let failed = has_failed(&traced, &moment);
     assert_eq!(store.processes(), [0; 0], "{moment}");
     let place = store.runs().join("r");
-    if failed && !place.exists() {
+    let has_record = place.join("run.json").exists();
+    assert!(
+        has_record || failed && !place.exists(),
+        "no record, and no error without one: {moment}"
+    );
+    if !has_record {
         let left = contents(store.path());
         assert!(left.keys().all(|path| path.ends_with("calls")), "{moment}: {left:?}");
         return "an error and no run";
@@ -135,7 +172,7 @@ fn whichever_call_of_a_run_fails_there_is_an_error_or_a_run_that_can_be_read() {
         return;
     }
     let store = Store::new();
-    let all = worth_failing(&store, &[&RUN[..], &["--raw", "--name", "r"]].concat());
+    let all = calls_of(&store, &[&RUN[..], &["--raw", "--name", "r"]].concat());
     let codes = codes(&store.show("r")).join(" ");
     assert!(!codes.contains("record_incomplete"), "{codes}");
     let mut campaign = Campaign::new("failing calls of a run");
@@ -151,6 +188,16 @@ fn whichever_call_of_a_run_fails_there_is_an_error_or_a_run_that_can_be_read() {
 }
 
 #[test]
+fn a_run_directory_that_cannot_be_opened_is_removed_again() {
+    if !can_trace() {
+        return;
+    }
+    let traced = traced_calls(&Store::new(), OPENS, &[], &[&RUN[..], &["--name", "r"]].concat());
+    let opened = traced.calls.iter().position(|call| call.contains("runs>, \"r\", O_RDONLY"));
+    assert_eq!(run_with_failing(OPENS, opened.unwrap() + 1), "an error and no run");
+}
+
+#[test]
 fn whichever_call_of_a_report_or_a_plot_fails_its_file_is_the_old_one_or_the_new_one() {
     if !can_trace() {
         return;
@@ -160,7 +207,7 @@ fn whichever_call_of_a_report_or_a_plot_fails_its_file_is_the_old_one_or_the_new
     let mut campaign = Campaign::new("failing calls of report and plot");
     for (verb, name) in [("report", "page.html"), ("plot", "picture.svg")] {
         let (file, command) = (store.path().join(name), [verb, "r", "-o", name]);
-        let all = worth_failing(&store, &command);
+        let all = calls_of(&store, &command);
         for (calls, number) in some_of(all, repeats(3, usize::MAX), &mut campaign.chance) {
             fs::write(&file, "old").unwrap();
             let traced = with_failing(&store, calls, number, &command);

@@ -33,9 +33,10 @@ impl RunDirectory {
     /// As there; or its mode cannot be changed.
     pub fn make_private(path: &Path) -> Result<Self, MakeError> {
         let made = Self::make(path)?;
-        let private = fchmod(&*made.open, PRIVATE_DIRECTORY);
-        private
-            .map_err(|error| MakeError::Unwritable { path: path.into(), source: error.into() })?;
+        if let Err(error) = fchmod(&*made.open, PRIVATE_DIRECTORY) {
+            made.discard();
+            return Err(MakeError::Unwritable { path: path.into(), source: error.into() });
+        }
         Ok(made)
     }
 
