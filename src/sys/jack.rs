@@ -384,3 +384,29 @@ impl Drop for JackClient {
         unsafe { (self.api.jack_client_close)(self.client) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::chown};
+
+    use super::*;
+
+    #[test]
+    fn a_server_whose_socket_another_user_made_is_refused_before_it_is_asked() {
+        let own = rustix::process::geteuid();
+        let name = format!("tardy-test-{}", std::process::id());
+        assert!(refuse_foreign(Some(&name)).is_ok(), "there is no socket");
+        let socket = format!("/dev/shm/jack_{name}_{}_0", own.as_raw());
+        fs::write(&socket, "").unwrap();
+        let of_mine = refuse_foreign(Some(&name));
+        let foreign = own.is_root().then(|| {
+            chown(&socket, Some(65_534), None).unwrap();
+            refuse_foreign(Some(&name)).map_err(|error| error.to_string())
+        });
+        fs::remove_file(&socket).unwrap();
+        assert!(of_mine.is_ok(), "{of_mine:?}");
+        let Some(foreign) = foreign else { return eprintln!("skipped: needs root") };
+        let wanted = format!("{socket} belongs to user 65534");
+        assert!(foreign.unwrap_err().starts_with(&wanted));
+    }
+}

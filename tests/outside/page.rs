@@ -213,7 +213,7 @@ fn a_hostile_name_stays_inside_its_block() {
     // A name is not a path, but nobody keeps others from writing one with a slash into a record.
     let record = store.runs().join("]]>--!>/run.json");
     let text = fs::read_to_string(&record).unwrap();
-    let evil = "</script><script>alert(1)</script>";
+    let evil = "</title></script><script>alert(1)</script><!--\u{202e}\u{9b}";
     fs::write(&record, text.replace("\"name\": \"]]>--!>\"", &format!("\"name\": \"{evil}\"")))
         .unwrap();
     let plain = page_html(&store, &[]);
@@ -222,10 +222,31 @@ fn a_hostile_name_stays_inside_its_block() {
         let data = page_data(&html);
         let wanted = if name == "]]>--!>" { evil } else { name };
         assert_eq!(data["runs"][0]["record"]["name"], wanted);
+        let raw = ['\u{2028}', '\u{202e}', '\u{9b}'].map(|c| html.matches(c).count());
+        assert_eq!(raw, [0; 3], "{name}");
+        assert_eq!(title_of(&html), as_title(wanted));
         for tag in ["<script", "</script", "<!--"] {
             assert_eq!(html.matches(tag).count(), plain.matches(tag).count(), "{tag} by {name}");
         }
     }
+}
+
+/// The first title of a page, as a browser reads it: up to the first end tag.
+fn title_of(html: &str) -> &str {
+    let (_, behind) = html.split_once("<title>").unwrap();
+    behind.split_once("</title>").unwrap().0
+}
+
+/// A name in a title: nothing begins a tag or a reference, and what is invisible is a number.
+fn as_title(name: &str) -> String {
+    let is_odd = |c| matches!(c, '\u{2028}' | '\u{202e}' | '\u{9b}');
+    let shown = name.chars().map(|c| match c {
+        '&' => "&amp;".into(),
+        '<' => "&lt;".into(),
+        c if is_odd(c) => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    });
+    shown.collect()
 }
 
 /// The page of one run; without a name, of one that is harmless.

@@ -285,3 +285,30 @@ fn a_token_is_what_the_file_holds_without_the_line_end() {
     }
     assert!(read_token(&directory.path().join("none")).is_err());
 }
+
+#[test]
+fn a_fifo_in_place_of_a_token_file_is_refused_and_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("token");
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &file, kind, 0o600.into(), 0).unwrap();
+    // In a thread of its own: what waits for a writer would wait for ever.
+    let refusal = || {
+        let (say, said) = std::sync::mpsc::channel();
+        let file = file.clone();
+        std::thread::spawn(move || say.send(read_token(&file).unwrap_err().to_string()));
+        said.recv_timeout(std::time::Duration::from_secs(120)).expect("it waits for a writer")
+    };
+    let empty = refusal();
+    assert!(empty.contains("8 to 1024 bytes, not 0"), "{empty}");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o622)).unwrap();
+    let shared = refusal();
+    assert!(shared.contains("mode 622"), "{shared}");
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+    let foreign = refusal();
+    assert!(foreign.contains("belongs to user 65534"), "{foreign}");
+}
