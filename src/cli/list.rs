@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
+use rustix::process::geteuid;
 use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
@@ -9,13 +10,14 @@ use crate::{
     plain::plain_path,
     report::{table::Table, words},
     run::Status,
-    store::{ListedRun, Listing, Store, StoredCampaign, Where},
+    store::{ListedRun, Listing, Store, StoredCampaign, Where, owner_of},
     units::{Nanos, span},
 };
 
 /// List runs, comparisons and plans, oldest first .
 ///
-/// With --where only runs are listed, those of plans among them.
+/// With --where only runs are listed, those of plans among them. If some are other users', a column
+/// shows the number of their owner.
 #[derive(Debug, Args)]
 pub(super) struct ListFlags {
     #[command(flatten)]
@@ -89,14 +91,29 @@ impl Listed<'_> {
         }
     }
 
+    /// The number of the user to whom its directory belongs.
+    fn owner(&self) -> Option<u32> {
+        owner_of(match self {
+            Self::Run(run) => &run.entry.path,
+            Self::Campaign(campaign) => &campaign.path,
+        })
+    }
+
+    /// The same of another user's; else nothing.
+    fn other_owner(&self) -> String {
+        let other = self.owner().filter(|uid| *uid != geteuid().as_raw());
+        other.map_or_else(String::new, |uid| uid.to_string())
+    }
+
     fn json(&self) -> serde_json::Value {
         match self {
-            Self::Run(run) => of_run(run),
+            Self::Run(run) => of_run(run, self.owner()),
             Self::Campaign(campaign) => json!({
                 "kind": campaign.kind.as_str(),
                 "id": campaign.id,
                 "name": campaign.name,
                 "path": campaign.path,
+                "owner": self.owner(),
                 "status": campaign.status,
                 "verdict": campaign.verdict,
                 "what": campaign.what,
@@ -134,7 +151,7 @@ impl Listed<'_> {
     }
 }
 
-fn of_run(listed: &ListedRun) -> serde_json::Value {
+fn of_run(listed: &ListedRun, owner: Option<u32>) -> serde_json::Value {
     let run = &listed.entry;
     let (plan, cell) = listed.cell().unzip();
     json!({
@@ -142,6 +159,7 @@ fn of_run(listed: &ListedRun) -> serde_json::Value {
         "id": run.id,
         "name": run.name,
         "path": run.path,
+        "owner": owner,
         "plan": plan,
         "cell": cell,
         "status": run.status,
@@ -166,26 +184,33 @@ fn of_run(listed: &ListedRun) -> serde_json::Value {
 /// A line per run, no wider than `width`: without ids then, but for runs that have no other name,
 /// and without what was measured where that is still too wide.
 fn table(listed: &[Listed<'_>], width: Option<usize>) -> Vec<String> {
-    let mut whole = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
-    for one in listed {
+    let owners: Vec<String> = listed.iter().map(Listed::other_owner).collect();
+    let has_owners = owners.iter().any(|owner| !owner.is_empty());
+    let filled = |names: &[&str], named: fn(&Listed<'_>) -> Vec<String>| {
+        let owner = has_owners.then_some("owner");
+        let measured = ["status", "verdict", "measured", "worst"];
+        let columns: Vec<&str> = names.iter().copied().chain(owner).chain(measured).collect();
+        let mut table = Table::new(columns.len() - 1, &columns);
+        for (one, owner) in listed.iter().zip(&owners) {
+            let owner = has_owners.then(|| owner.clone());
+            table.row(named(one).into_iter().chain(owner).chain(one.cells()).collect());
+        }
+        table
+    };
+    let whole = filled(&["id", "name"], |one| {
         let (id, name) = one.id_and_name();
-        let name = if name == id { "" } else { name };
-        whole.row([id, name].map(str::to_owned).into_iter().chain(one.cells()).collect());
-    }
+        vec![id.to_owned(), if name == id { String::new() } else { name.to_owned() }]
+    });
     if width.is_none_or(|width| whole.width() <= width) {
         return whole.lines();
     }
-    let mut short = Table::new(4, &["run", "status", "verdict", "measured", "worst"]);
-    for one in listed {
-        let name = one.id_and_name().1.to_owned();
-        short.row(std::iter::once(name).chain(one.cells()).collect());
-    }
+    let short = filled(&["run"], |one| vec![one.id_and_name().1.to_owned()]);
     short.fitted(width, &["measured", "status"]).0
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::chown};
 
     use super::*;
 
@@ -218,6 +243,27 @@ mod tests {
         let lines = table(&runs, None);
         assert!(lines[1].contains("command was killed by signal 11 (SIGSEGV); timer"), "{lines:?}");
         assert_eq!(runs[0].json()["command_failure"], "was killed by signal 11 (SIGSEGV)");
+    }
+
+    #[test]
+    fn the_owner_of_a_run_is_listed_if_it_is_another_user() {
+        if !geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(place.path().into())).unwrap();
+        ["mine", "theirs"].iter().for_each(|id| write(&store, id, id));
+        let lines = || table(&listed(&store.listing().unwrap(), None), None);
+        assert!(lines().iter().all(|line| !line.contains("owner")), "{:?}", lines());
+        chown(store.place("theirs"), Some(65_534), None).unwrap();
+        let lines = lines();
+        assert!(lines[0].contains("owner"), "{lines:?}");
+        let of = |line: &str| line.contains("65534");
+        assert!(!of(&lines[1]) && of(&lines[2]), "{lines:?}");
+        let listing = store.listing().unwrap();
+        let owners: Vec<_> =
+            listed(&listing, None).iter().map(|one| one.json()["owner"].clone()).collect();
+        assert_eq!(owners, [0, 65_534]);
     }
 
     #[test]

@@ -299,8 +299,8 @@ impl Store {
     }
 }
 
-/// The user to whom an entry belongs: of a link the one who made it.
-fn owner_of(entry: &Path) -> Option<u32> {
+/// The user to whom an entry of a store belongs: of a link the one who made it.
+pub(crate) fn owner_of(entry: &Path) -> Option<u32> {
     fs::symlink_metadata(entry).ok().map(|about| about.uid())
 }
 
