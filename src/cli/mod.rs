@@ -60,7 +60,7 @@ use crate::{
     run::SERVER_LOST,
     run::{Document, Status, Validity},
     store::Store,
-    sys::{abort_handler, environment, signals},
+    sys::{abort_handler, environment, signals, stack},
 };
 
 /// Measures how late Linux responds, explains late samples, and checks that the figures are valid.
@@ -198,9 +198,20 @@ fn most_used_first(run: clap::Command) -> clap::Command {
 /// Options that lead the help of `tardy run`, the most used first.
 const MOST_USED: [&str; 6] = ["loads", "duration", "cpus", "interval", "priority", "name"];
 
-/// Parses the command line and runs the command.
+/// Runs the command of the command line, if the stack is large enough for that.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Err(error) = stack::check() {
+        output::complain(&error.into());
+        return Exit::Failed.code().into();
+    }
+    run_command()
+}
+
+/// Parses the command line and runs the command. Never a part of its caller, whose stack may be
+/// too small for it.
+#[inline(never)]
+fn run_command() -> ExitCode {
     // While there is one thread.
     environment::distrust();
     environment::silence_libraries();

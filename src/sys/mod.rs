@@ -43,6 +43,7 @@ pub mod semaphores;
 pub mod shared;
 pub mod signals;
 pub mod silence;
+pub mod stack;
 pub mod tasks;
 pub mod text;
 pub mod timer;

@@ -19,7 +19,7 @@ const LIMITS: [(&str, &str); 20] = [
     ("--memlock=0:0", ""),
     ("--msgqueue=0:0", ""),
     ("--sigpending=0:0", ""),
-    ("--stack=300000:300000", ""),
+    ("--stack=1048576:1048576", ""),
     ("--core=0:0", ""),
     ("--nofile=0:0", "open files"),
     ("--nproc=0:0", "temporarily unavailable"),
@@ -99,6 +99,21 @@ fn run_under(store: &Store, limit: &str, names: &str) -> &'static str {
     let is_said = codes(&record).contains(&"record_incomplete");
     assert!(record["status"] == "complete" || is_said, "{limit}: {record}");
     if is_said { "a run that says what it lacks" } else { "a whole run" }
+}
+
+#[test]
+fn a_stack_that_is_too_small_is_an_error_that_says_so() {
+    let store = Store::new();
+    for limit in ["--stack=65536:65536", "--stack=300000:300000", "--stack=1048575:1048575"] {
+        if can_start(&store, "--stack=1048576:1048576").is_none() {
+            return skip("needs prlimit of util-linux");
+        }
+        for arguments in [&["--version"][..], &["list"], &["run", "--duration", "1s"]] {
+            let said = finish(start(&store, limit, arguments));
+            let is_named = said.err.contains("tardy needs 1024 KiB: `ulimit -s 8192`");
+            assert_eq!((said.code, is_named), (Some(2), true), "{limit}: {said:?}");
+        }
+    }
 }
 
 #[test]
