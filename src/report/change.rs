@@ -1,5 +1,7 @@
 //! By how much B is more or less than A, in words: a percentage, or a factor where it is large.
 
+use crate::units;
+
 /// How a row says by how much B is more or less than A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
@@ -31,8 +33,7 @@ impl Change {
             };
             return format!("x{ratio:.digits$}");
         }
-        let text = format!("{:+.1}%", (ratio - 1.0) * 100.0);
-        if text == "-0.0%" { "+0.0%".into() } else { text }
+        units::change(ratio)
     }
 }
 

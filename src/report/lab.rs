@@ -19,7 +19,7 @@ use crate::{
         AbVerdict,
         lab::{LabFailure, meaning},
     },
-    units::{Nanos, Scale, count},
+    units::{Nanos, Scale, count, percent},
 };
 
 const DIM: Style = Style::new().effects(Effects::DIMMED);
@@ -172,7 +172,7 @@ fn details(matrix: &Matrix) -> Vec<String> {
 /// What the worst wake-ups of a cell were spent on: who held the CPU.
 fn worst(cell: &MatrixCell) -> Option<String> {
     let part = |cause: &CellCause| {
-        format!("{} {:.0}%", label(cause.cause, &cause.name), 100.0 * cause.share)
+        format!("{} {}", label(cause.cause, &cause.name), percent(cause.share, 0))
     };
     let parts: Vec<String> = cell.causes.iter().map(part).collect();
     (!parts.is_empty()).then(|| format!("worst: {}", parts.join(", ")))

@@ -15,6 +15,7 @@ use crate::{
     analysis::ab::figure::JUDGED_BY_DEFAULT,
     plain::plain,
     run::{AbVerdict, Run, Validity},
+    units,
 };
 
 /// What plans that were measured one after the other cannot tell.
@@ -132,7 +133,7 @@ impl PlansBeside {
     fn other_figures(&self, width: Option<usize>) -> String {
         let columns = self.figures.iter().map(|figure| figure.cells.len()).max().unwrap_or(0);
         let numbers: Vec<String> = (1..=columns).map(|number| format!("({number})")).collect();
-        let mut headings = vec!["figure", "row", "unit"];
+        let mut headings = vec!["metric", "row", "unit"];
         headings.extend(numbers.iter().map(String::as_str));
         headings.extend(["change", "from", "to", "verdict"]);
         let mut table = Table::new(3, &headings);
@@ -153,13 +154,12 @@ impl PlansBeside {
 
 fn change(found: Option<&FigureChange>) -> [String; 4] {
     let Some(found) = found else { return ["-", "-", "-", "not judged"].map(str::to_owned) };
-    let percent = |ratio: f64| format!("{:+.1}%", 100.0 * (ratio - 1.0));
     let more = match (found.verdict, found.needed) {
         (AbVerdict::Inconclusive, Some(needed)) => format!(" ({needed} repeats would do)"),
         _ => String::new(),
     };
     let verdict = format!("{}{more}", found.verdict.as_str());
-    [percent(found.ratio), percent(found.low), percent(found.high), verdict]
+    [units::change(found.ratio), units::change(found.low), units::change(found.high), verdict]
 }
 
 /// What has to be said of all where these are said of each.
@@ -284,7 +284,7 @@ mod tests {
             remarks: vec![IN_TURN.into()],
         };
         let text = all.text(None);
-        assert!(text.starts_with("idle, new: B is the same\n\nfigure"), "{text}");
+        assert!(text.starts_with("idle, new: B is the same\n\nmetric"), "{text}");
         let words = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             line.split_whitespace().collect::<Vec<_>>().join(" ")

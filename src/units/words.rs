@@ -49,6 +49,13 @@ pub fn percent(share: f64, decimals: usize) -> String {
     grouped(&format!("{:.decimals$}%", share * 100.0))
 }
 
+/// A ratio as a change: `+12.0%`.
+#[must_use]
+pub fn change(ratio: f64) -> String {
+    let text = grouped(&format!("{:+.1}%", (ratio - 1.0) * 100.0));
+    if text == "-0.0%" { "+0.0%".into() } else { text }
+}
+
 /// A share as a percentage of two significant digits: `61%`, `4.1%`, `0.021%`. What is not all is
 /// never rounded to it.
 #[must_use]
@@ -116,6 +123,10 @@ mod tests {
         assert_eq!([1, 2, 1_234].map(times), ["once", "2 times", "1,234 times"]);
         let samples = [0, 1, 1_234].map(|n| many(n, "sample"));
         assert_eq!(samples, ["0 samples", "1 sample", "1,234 samples"]);
+        assert_eq!(
+            [1.0, 0.9999, 1.12, 25.0].map(change),
+            ["+0.0%", "+0.0%", "+12.0%", "+2,400.0%"]
+        );
         assert_eq!(["1", "0-3", "0,7"].map(cpus), ["CPU 1", "CPUs 0-3", "CPUs 0,7"]);
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         gate_decision::{GateResult, GateVerdict, decide},
     },
     run::{Document, Run, Validity, files},
+    units::change,
 };
 
 /// Limits for the kernels of a matrix.
@@ -30,15 +31,15 @@ use crate::{
 pub(super) struct LabGateFlags {
     /// Limit, e.g. p99.9<=80us or missed=0, or a baseline file; repeatable
     ///
-    /// A baseline, which --baseline has written, passes where no figure of any kernel is worse by
-    /// more than the margin. A limit is decided for each run and holds for all phase offsets. Exit
+    /// A baseline file, written by --baseline, passes if no metric of any kernel is worse by more
+    /// than the margin. A limit is decided for each run, and must hold for all phase offsets. Exit
     /// codes: 0 pass, 1 fail, 3 inconclusive, 4 invalid.
     #[arg(long = "gate", value_name = "GATE")]
     gates: Vec<LabGate>,
     /// By how much a kernel may be worse than the baseline [default: 5% up to p99, 10% beyond]
     #[arg(long = "gate-margin", value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
-    /// Write the figures of the first kernel there, for --gate
+    /// Write the metrics of the first kernel to this file, for --gate
     #[arg(long, value_name = "FILE")]
     baseline: Option<std::path::PathBuf>,
 }
@@ -292,7 +293,6 @@ fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
 
 /// By how much a figure differs from that of the kernel it is compared with, or why nobody can say.
 pub(super) fn difference(one: &BaselineResult) -> String {
-    let percent = |log: f64| 100.0 * log.exp_m1();
     match one.finding {
         BaselineFinding::Alike => "the same at each phase offset".into(),
         BaselineFinding::Uncertain => "fewer than 10 samples beyond it".into(),
@@ -301,7 +301,7 @@ pub(super) fn difference(one: &BaselineResult) -> String {
             Some((low, high)) if low.exp() >= 3.0 => {
                 format!("{:.1} to {:.1} times", low.exp(), high.exp())
             }
-            Some((low, high)) => format!("{:+.1}% to {:+.1}%", percent(low), percent(high)),
+            Some((low, high)) => format!("{} to {}", change(low.exp()), change(high.exp())),
             None => "too few phase offsets".into(),
         },
     }

@@ -17,7 +17,7 @@ use crate::{
         terminal::{fold, interval},
     },
     run::{AbVerdict, BandDifference, ComparedFigureRow, ComparedUnit, Validity},
-    units::share,
+    units::{self, share},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -354,7 +354,7 @@ fn reason(one: &SideComparison) -> String {
             let series = row.series.as_ref();
             let series =
                 series.map_or_else(String::new, |name| format!("{} ", sample_name::series(name)));
-            format!("{series}{} {}", row.figure, percent(row.ratio))
+            format!("{series}{} {}", row.figure, in_brackets(row.ratio))
         };
         rows.map(name).collect()
     };
@@ -372,7 +372,6 @@ fn reason(one: &SideComparison) -> String {
 }
 
 /// `(+12.0%)`, `(9.78 times)`
-fn percent(of: f64) -> String {
-    let percent = (of - 1.0) * 100.0;
-    if of >= 2.0 { format!("({} times)", ratio(of)) } else { format!("({percent:+.1}%)") }
+fn in_brackets(of: f64) -> String {
+    if of >= 2.0 { format!("({} times)", ratio(of)) } else { format!("({})", units::change(of)) }
 }

@@ -4,7 +4,7 @@ use super::{DIM, push_lines};
 use crate::{
     report::{deadline::SeriesDeadline, sample_name, table::Table},
     run::series_name::is_response,
-    units::{Nanos, count, span},
+    units::{Nanos, count, percent, span},
 };
 
 /// Pushes the table, and what counts cannot say; `has_raw`: single samples could be kept.
@@ -30,10 +30,10 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64, 
             name(own),
             count(own.periods),
             count(own.missed),
-            if own.from_wakeup { "-".into() } else { percent(own.share_met) },
+            if own.from_wakeup { "-".into() } else { never_all(own.share_met) },
             share.map_or_else(
                 || "-".into(),
-                |(low, high)| format!("{}..{}", percent(low), percent(high)),
+                |(low, high)| format!("{}..{}", never_all(low), never_all(high)),
             ),
             own.longest_burst.map_or_else(|| "-".into(), count),
             if own.windows.is_empty() {
@@ -121,13 +121,10 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
 }
 
 /// `99.950%`; what is not all is never rounded to it.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let digits = (3..9).find(|digits| {
-        let rounded: f64 = format!("{percent:.digits$}").parse().unwrap_or(percent);
-        rounded < 100.0 || percent >= 100.0
-    });
-    format!("{percent:.*}%", digits.unwrap_or(9))
+fn never_all(share: f64) -> String {
+    let fewest =
+        (3..9).find(|&decimals| share >= 1.0 || !percent(share, decimals).starts_with("100"));
+    percent(share, fewest.unwrap_or(9))
 }
 
 #[cfg(test)]
@@ -136,9 +133,9 @@ mod tests {
 
     #[test]
     fn a_share_that_is_not_all_is_not_called_all() {
-        assert_eq!(percent(1.0), "100.000%");
-        assert_eq!(percent(0.9995), "99.950%");
-        assert_eq!(percent(0.999_999_9), "99.99999%");
+        assert_eq!(never_all(1.0), "100.000%");
+        assert_eq!(never_all(0.9995), "99.950%");
+        assert_eq!(never_all(0.999_999_9), "99.99999%");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::{
     analysis::trend::{CauseShift, KernelThere, TrendChange, TrendFigureName, TrendRow},
     report::causes::words::head,
-    units::Nanos,
+    units::{Nanos, percent},
 };
 
 /// Below this change of its share a cause is not named as one whose part changed.
@@ -67,11 +67,10 @@ pub(super) fn kernel(change: &TrendChange) -> String {
 /// Whose share of late time changed.
 pub(super) fn causes(causes: Option<&[CauseShift]>) -> String {
     let Some(causes) = causes else { return "causes: not recorded on both sides".into() };
-    let percent = |share: f64| format!("{:.0}%", 100.0 * share);
     let moved = causes.iter().filter(|cause| (cause.after - cause.before).abs() >= LEAST_SHIFT);
     let shift = |cause: &CauseShift| {
         let name = format!("{} {}", head(cause.cause), cause.name);
-        format!("{} {} -> {}", name.trim_end(), percent(cause.before), percent(cause.after))
+        format!("{} {} -> {}", name.trim_end(), percent(cause.before, 0), percent(cause.after, 0))
     };
     let moved: Vec<String> = moved.map(shift).collect();
     match moved.as_slice() {
