@@ -234,7 +234,7 @@ fn run_command() -> ExitCode {
     {
         return supervisor::supervise(spec).into();
     }
-    // So is the far end of messages.
+    // So is the remote endpoint of messages.
     if let [_, verb, order] = argv.as_slice()
         && verb == far_end::SUBCOMMAND
     {

@@ -302,7 +302,7 @@ impl Armed {
         self.supervisor.is_some() || self.sources.iter().any(|source| source.is_polled())
     }
 
-    /// Lets the sources begin, and far ends before them.
+    /// Lets the sources begin, and remote endpoints before them.
     pub fn start(&mut self, schedule: Schedule) {
         if let Some(supervisor) = &mut self.supervisor {
             supervisor.start(schedule);

@@ -34,7 +34,7 @@ pub struct TracedThread {
 }
 
 impl TracedThread {
-    /// A thread without samples: it is the far end of another one.
+    /// A thread without samples: it is the remote endpoint of another one.
     pub(super) fn far(name: &str, cpu: u32, found: &Found) -> Self {
         let kernel = found.scheduling.kernel_priority();
         Self {
@@ -111,7 +111,7 @@ pub enum TracedSamples {
         /// Those that took longer than the deadline.
         late: Reader<Late>,
     },
-    /// It has none: it is the far end of another one.
+    /// It has none: it is the remote endpoint of another one.
     None,
 }
 

@@ -120,7 +120,7 @@ fn push_table(out: &mut String, record: &AbRecord, width: Option<usize>) {
     if record.figures.is_empty() {
         return;
     }
-    let headings = ["figure", "A", "B", "B to A", "95% interval", "margin", "verdict"];
+    let headings = ["metric", "A", "B", "B to A", "95% interval", "margin", "verdict"];
     let mut table = Table::new(1, &headings);
     for row in &record.figures {
         table.row(vec![

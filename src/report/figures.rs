@@ -15,7 +15,7 @@ pub(super) fn table(document: &Document) -> Option<Table> {
     if document.figures.is_empty() || document.attached.is_some() {
         return None;
     }
-    let headings = ["figure", "unit", "mean", "95% from", "to", "least", "most", "repeats"];
+    let headings = ["metric", "unit", "mean", "95% from", "to", "least", "most", "repeats"];
     let mut table = Table::new(2, &headings);
     document.figures.iter().for_each(|figure| table.row(row(figure)));
     Some(table)

@@ -23,15 +23,21 @@ pub fn carrier(probe: &ProbeRecord, messages: Option<&MessageRecord>) -> Option<
     })
 }
 
-/// `near on CPU 0 at fifo 90, far on CPU 1 at fifo 90`: placement and policy change the figures by
-/// a factor, so that they stand with every result.
+/// `local on CPU 0 at fifo 90, remote on CPU 1 at fifo 90`: placement and policy change the figures
+/// by a factor, so every result shows them.
 #[must_use]
 pub fn ends(messages: &MessageRecord) -> String {
     messages.ends.iter().map(end).collect::<Vec<_>>().join(", ")
 }
 
+/// The displayed name of an endpoint, which records call `near`, `far`, `far2`.
+#[must_use]
+pub fn displayed(end: &EndRecord) -> String {
+    end.name.replace("near", "local").replace("far", "remote")
+}
+
 fn end(end: &EndRecord) -> String {
-    let mut words = end.name.clone();
+    let mut words = displayed(end);
     match (end.place.as_str(), &end.address) {
         ("machine", Some(address)) => words.push_str(&format!(" at {address}")),
         ("machine", None) => words.push_str(" on another machine"),
@@ -119,7 +125,7 @@ mod tests {
     #[test]
     fn both_ends_are_reported_with_where_they_ran_and_how() {
         let mut messages = fixture::messages(&["rtt"]);
-        assert_eq!(ends(&messages), "near on CPU 0 at fifo 90, far on CPU 1 at fifo 80");
+        assert_eq!(ends(&messages), "local on CPU 0 at fifo 90, remote on CPU 1 at fifo 80");
         messages.ends[1] = EndRecord {
             name: "far".into(),
             place: "foreign".into(),
@@ -127,7 +133,7 @@ mod tests {
             ..EndRecord::default()
         };
         let text = ends(&messages);
-        assert_eq!(text, "near on CPU 0 at fifo 90, far a foreign peer at 10.0.0.2:5555");
+        assert_eq!(text, "local on CPU 0 at fifo 90, remote a foreign peer at 10.0.0.2:5555");
     }
 
     #[test]

@@ -151,7 +151,7 @@ mod tests {
             messages.flows.iter_mut().for_each(|flow| flow.wanted_per_s = Some(10_000.0));
         }
         let text = line(&stream);
-        let ends = "near on CPU 0 at fifo 90, far on CPU 1 at fifo 80";
+        let ends = "local on CPU 0 at fifo 90, remote on CPU 1 at fifo 80";
         let probe = "stream (udp, 64 bytes) at 10 kpps each way for 20 s";
         assert!(text.ends_with(&format!("idle, {probe}, {ends}")), "{text}");
         let timer = line(&fixture::of("timer", &["cpu0"]));

@@ -106,11 +106,12 @@ pub(super) struct Looks {
     is_rung: bool,
 }
 
-/// Sources without a thread, far ends and threads that are to stop are looked after so often, ns.
+/// Sources without a thread, remote endpoints and threads that are to stop are looked after so
+/// often, ns.
 const POLL_NS: i64 = 50_000_000;
 
 /// The same where late samples come that way, ns: the kernel keeps the events around them for some
-/// 50 ms, and each far end lets them out after 5 ms.
+/// 50 ms, and each remote endpoint lets them out after 5 ms.
 const HURRY_NS: i64 = 5_000_000;
 
 /// A progress is shown so often, ns.

@@ -117,7 +117,7 @@ pub(super) struct WatchdogEnd {
 pub(super) struct ThreadEvidence {
     /// Whether they were to run under a real-time policy.
     pub is_real_time: bool,
-    /// What they say of themselves; those of far ends behind them.
+    /// What they say of themselves; those of remote endpoints behind them.
     pub reports: Vec<ThreadReport>,
     /// In what they were found otherwise than when they were armed.
     pub deviations: Vec<ThreadDeviation>,

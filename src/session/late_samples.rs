@@ -167,7 +167,7 @@ fn ways_of_packet(
     sender.map(pacing).into_iter().chain([way]).collect()
 }
 
-/// There and back; the far end is the thread after the near one.
+/// There and back; the remote endpoint is the thread after the local one.
 fn ways(near: usize, trip: &LateTrip) -> [MessageWay; 2] {
     let end_ns = trip.t_ns.saturating_add(trip.latency_ns);
     let turned_ns = trip.turned_ns.clamp(trip.t_ns, end_ns.max(trip.t_ns));

@@ -9,11 +9,11 @@
 //! | echo | [`HelloMessage::Welcome`]: a session, and a code by the token | it knows it too |
 //! | echo | or [`HelloMessage::Refused`]: why | |
 //!
-//! The near end's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: an echo
-//! never sends more than it was sent. The first 24 bytes, and the whole of `Refused`, are the
+//! The local endpoint's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: an
+//! echo never sends more than it was sent. The first 24 bytes, and the whole of `Refused`, are the
 //! same in every version of the protocol, so that an old and a new end understand why they do not
-//! understand each other. After `Welcome`, messages are as the transport sends them and are
-//! no longer authenticated.
+//! understand each other. After `Welcome`, messages are as the transport sends them and are no
+//! longer authenticated.
 
 pub mod connect;
 pub mod proof;
@@ -28,7 +28,7 @@ pub use token::read_token;
 /// The version of what is said here. Another one is refused.
 pub const PROTOCOL: u16 = 1;
 
-/// Bytes of each message of the near end.
+/// Bytes of each message of the local endpoint.
 pub const ASK_LEN: usize = 128;
 
 /// Bytes of each message of an echo.
@@ -67,7 +67,7 @@ pub enum EchoMode {
     Stream,
 }
 
-/// What the near end asks an echo for.
+/// What the local endpoint asks an echo for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// What will be sent.
@@ -114,7 +114,7 @@ impl Reason {
 /// What is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HelloMessage {
-    /// The near end's first word.
+    /// The local endpoint's first word.
     Hello {
         /// Random; all that follows carries it.
         nonce: Nonce,
@@ -123,14 +123,14 @@ pub enum HelloMessage {
     },
     /// The echo's answer to anybody.
     Challenge {
-        /// The near end's.
+        /// The local endpoint's.
         nonce: Nonce,
         /// When the cookie was made, seconds of the echo's clock.
         stamp_s: u64,
         /// To be sent back as it is.
         cookie: Code,
     },
-    /// The near end shows that it has the answer, and the token.
+    /// The local endpoint shows that it has the answer, and the token.
     Proof {
         /// As in `Hello`.
         nonce: Nonce,
@@ -145,7 +145,7 @@ pub enum HelloMessage {
     },
     /// The echo serves from now on.
     Welcome {
-        /// The near end's.
+        /// The local endpoint's.
         nonce: Nonce,
         /// To be written into the packets of a stream.
         session: u64,
@@ -160,7 +160,7 @@ pub enum HelloMessage {
     },
     /// The echo does not serve.
     Refused {
-        /// The near end's.
+        /// The local endpoint's.
         nonce: Nonce,
         /// The version of the protocol that the echo speaks.
         protocol: u16,
@@ -188,8 +188,8 @@ pub enum Unread {
 }
 
 impl HelloMessage {
-    /// Reads what the near end or an echo sent: the whole of one datagram, or as many bytes of a
-    /// stream as its message has.
+    /// Reads what the local endpoint or an echo sent: the whole of one datagram, or as many bytes
+    /// of a stream as its message has.
     ///
     /// # Errors
     /// What it is instead.
@@ -264,7 +264,7 @@ impl HelloMessage {
         bytes
     }
 
-    /// The near end's nonce, which every message carries.
+    /// The local endpoint's nonce, which every message carries.
     #[must_use]
     pub const fn nonce(&self) -> &Nonce {
         match self {

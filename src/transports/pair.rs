@@ -1,7 +1,8 @@
 //! Both ends of a transport on this machine: created together, passed to their users, and
 //! opened there.
 //!
-//! The near end stays in this process; the far one may go to another, as an order and descriptors.
+//! The local endpoint stays in this process; the remote one may go to another, as an order and
+//! descriptors.
 
 use std::io;
 

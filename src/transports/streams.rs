@@ -18,9 +18,9 @@ use rustix::net::{
 /// Both ends on this machine. No packet has passed.
 #[derive(Debug)]
 pub struct SocketPair {
-    /// The near end's, with its address.
+    /// The local endpoint's, with its address.
     pub near: (OwnedFd, SocketAddrV4),
-    /// The far ends', with the address that each receives at.
+    /// The remote endpoints', with the address that each receives at.
     pub far_end: Vec<(OwnedFd, SocketAddrV4)>,
 }
 

@@ -203,7 +203,7 @@ fn a_far_end_that_was_stopped_is_found_stopped_for_as_long() {
     }
 }
 
-/// The peaks of a run whose far end is stopped once, and when that was.
+/// The peaks of a run whose remote endpoint is stopped once, and when that was.
 fn with_stop(arguments: &[&str]) -> (Vec<Peak>, (i64, i64)) {
     let store = Store::new();
     // Throttled real-time ends could not be stopped at once.
@@ -230,8 +230,8 @@ fn at(peak: &Peak) -> i64 {
     peak.at_ns.unwrap()
 }
 
-/// Whether nine tenths of the time for which the far end was stopped came back as that, as far as
-/// the peak reaches.
+/// Whether nine tenths of the time for which the remote endpoint was stopped came back as that, as
+/// far as the peak reaches.
 fn is_stop_named(peak: &Peak, (from_ns, until_ns): (i64, i64)) -> bool {
     let stopped = part(peak, |part| part.cause == Cause::Stopped);
     stopped >= (until_ns - from_ns.max(at(peak))).unsigned_abs() * 9 / 10

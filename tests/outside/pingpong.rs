@@ -177,7 +177,7 @@ fn one_cpu_is_for_both_ends_where_one_is_named() {
     );
 }
 
-/// Processes of this store that are far ends.
+/// Processes of this store that are remote endpoints.
 pub(crate) fn far_ends(store: &Store) -> Vec<i32> {
     let is_far = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -187,7 +187,7 @@ fn a_record_without_one_of_its_members_is_refused() {
     }
 }
 
-/// A stream there and back with a far end on another machine.
+/// A stream there and back with a remote endpoint on another machine.
 fn of_messages() -> Value {
     let mut record = loaded();
     let end = |name: &str, place: &str| {

@@ -48,7 +48,7 @@ fn check_flow(record: &Value, name: &str, sent: i64) {
     assert!((mean("") - parts).abs() <= 2, "{name}: {} of {parts}", mean(""));
 }
 
-/// The processes of far ends.
+/// The processes of remote endpoints.
 fn far_ends(store: &Store) -> Vec<i32> {
     let is_far = |pid: &i32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

@@ -198,7 +198,8 @@ fn what_is_published_to_a_group_reaches_each_of_its_members() {
     alone.args(["--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]);
     alone.arg(tardy.get_program()).args(tardy.get_args()).current_dir(store.path());
     alone.envs(tardy.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    // The library prints its warnings, and those of the far ends must not spoil their replies.
+    // The library prints its warnings, and those of the remote endpoints must not spoil their
+    // replies.
     alone.env_remove("PGM_MIN_LOG_LEVEL");
     let said = finish(super::support::piped(&mut alone));
     assert_eq!(said.code, Some(0), "{said:?}");

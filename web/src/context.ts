@@ -155,5 +155,5 @@ function colourSlots(page: Page, names: string[]): Map<string, number> {
 /** What the colours mean where not every series has one; empty where each has. */
 export function colourNote(context: Context): string {
   if (context.names.length <= COLOURS) return '';
-  return `Coloured: the ${COLOURS} series with the largest maxima; grey: the other ${context.names.length - COLOURS}.`;
+  return `Colored: the ${COLOURS} series with the largest maxima; gray: the other ${context.names.length - COLOURS}.`;
 }

@@ -42,7 +42,7 @@ function append(element: Element, children: Child[]): void {
 
 /** Where a page has several runs: a piece of the line of one of them, in its colour. */
 export function runMark(run: number): HTMLElement {
-  return h('span', { class: `dash run${run % 6}`, title: 'the colour of the lines of this run' });
+  return h('span', { class: `dash run${run % 6}`, title: 'the color of the lines of this run' });
 }
 
 /** A sentence whose parts between backticks are code, unless a backtick has no partner. */

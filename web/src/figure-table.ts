@@ -31,7 +31,7 @@ export function figureSection(context: Context): HTMLElement | null {
   const shown = runs.every((run) => run.record.attached) ? SHOWN_OF_NAMES : SHOWN;
   const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns], shown, printed: shown });
   return h('section', { class: 'messages', 'aria-label': 'the figures' },
-    h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element, table.more),
+    h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Metrics'), h('span', { class: 'tools' }, table.copy)), table.element, table.more),
     h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95% interval of the mean. ', WHAT_IS_BETTER));
 }
 
@@ -51,7 +51,7 @@ function rowsOf(runs: PageRun[]): Row[] {
   return rows;
 }
 
-const nameColumn: Column<Row> = { title: 'figure', raw: 'figure', left: true, value: (row) => row.name, cell: (row) => row.name };
+const nameColumn: Column<Row> = { title: 'metric', raw: 'figure', left: true, value: (row) => row.name, cell: (row) => row.name };
 const unitColumn: Column<Row> = { title: 'unit', raw: 'unit', left: true, value: (row) => row.unit, cell: (row) => row.unit };
 
 function oneRun(): Column<Row>[] {

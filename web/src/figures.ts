@@ -152,7 +152,7 @@ function stageToggle(choose: (split: boolean) => void): HTMLElement {
 
 function notes(rows: Row[]): HTMLElement | null {
   const uncertain = rows.some(({ summary }) => summary && summary.uncertain.some((name) => SHOWN.includes(name)));
-  return uncertain ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Grey'),
+  return uncertain ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Gray'),
     ': fewer than 10 samples lie beyond, so it is little more than the maximum.') : null;
 }
 

@@ -15,6 +15,11 @@ interface Of<Item> {
   item: Item;
 }
 
+/** The displayed name of an endpoint, which records call `near`, `far`, `far2`. */
+function endpoint(name: string): string {
+  return name.replace('near', 'local').replace('far', 'remote');
+}
+
 /** The section; null where no run exchanged messages. */
 export function messageSection(context: Context): HTMLElement | null {
   const { runs } = context.page;
@@ -26,7 +31,7 @@ export function messageSection(context: Context): HTMLElement | null {
   const ends = of((run) => run.record.messages?.ends ?? []);
   return h('section', { class: 'messages', 'aria-label': 'the messages' },
     part('Messages', 'messages', flows, flowColumns(flows), runs),
-    part('Both ends', 'ends', ends, endColumns(ends), runs),
+    part('Endpoints', 'ends', ends, endColumns(ends), runs),
     ...runs.map((run) => clockNote(run, several)));
 }
 
@@ -73,7 +78,7 @@ function endColumns(ends: Of<EndRecord>[]): Column<Of<EndRecord>>[] {
     cell: ({ item }) => { const n = pick(item); return n === null ? '–' : count(n); },
   });
   const columns = [
-    words('end', (end) => end.name), words('place', (end) => end.place, 'A thread or process here, an echo on another machine, or a foreign program'),
+    words('endpoint', (end) => endpoint(end.name)), words('place', (end) => end.place, 'A thread or process here, an echo on another machine, or a foreign program'),
     words('CPU', (end) => (end.cpu === null ? null : String(end.cpu)), 'Placement changes the figures by a factor'),
     words('policy', (end) => end.policy), words('wait', (end) => end.wait), words('address', (end) => end.address), words('tardy', (end) => end.version),
     bytes('receive buffer', 'receive_buffer_bytes', (end) => end.receive_buffer_bytes), bytes('send buffer', 'send_buffer_bytes', (end) => end.send_buffer_bytes),

@@ -37,9 +37,9 @@ export function tailSection({ page }: Context): HTMLElement | null {
   return h('section', { class: 'shape tail', 'aria-label': 'long enough?' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Long enough?'), h('span', { class: 'tools' }, table.copy)),
     table.element,
-    h('p', { class: 'note' }, 'None was over the maximum. At 95%, clusters of what is over it come less than once in the time beside it, if the load stays. Levels are exceeded once in their time, on average, '
-      + 'by a model of the tail, with 95% intervals, if this mix of load continues; what comes more rarely than the run is long is not in them.'),
-    far ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Grey'), ': more than ten times the observed time: an extrapolation of a model.') : null,
+    h('p', { class: 'note' }, 'No sample was above the maximum. With 95% confidence, later ones, or clusters of them, come less than once in the time beside it, under the same load. A model of the tail gives the levels that are exceeded once in a longer time, on average, '
+      + 'with 95% intervals. The levels do not include events that are rarer than the run is long.'),
+    far ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Gray'), ': more than ten times the observed time: an extrapolation of a model.') : null,
     ...[...reasons].map(([reason, names]) => h('p', { class: 'note' }, `No levels of ${names.slice(0, NAMED).join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}: ${reason}.`)));
 }
 
@@ -52,8 +52,8 @@ function columns(rows: Row[], run: Column<Row>[]): Column<Row>[] {
   return [
     { title: 'series', raw: 'series', left: true, value: ({ tail }) => tail.name, cell: ({ tail }) => seriesTitle(tail.name) },
     ...run,
-    { title: 'none over', unit: max.unit, raw: 'max_ns', value: ({ tail }) => tail.max_ns, cell: ({ tail }) => max.write(tail.max_ns) },
-    { title: 'later ones: less than once in', raw: 'rarer_than_s', value: ({ tail }) => tail.rarer_than_s, cell: ({ tail }) => duration(tail.rarer_than_s) },
+    { title: 'maximum', unit: max.unit, raw: 'max_ns', value: ({ tail }) => tail.max_ns, cell: ({ tail }) => max.write(tail.max_ns) },
+    { title: 'later ones less than once in', raw: 'rarer_than_s', value: ({ tail }) => tail.rarer_than_s, cell: ({ tail }) => duration(tail.rarer_than_s) },
     ...TIMES.map(([name, time]) => levelColumn(name, time)),
     { title: 'clusters', raw: 'clusters', hint: 'Separate groups of high latencies that the model is made of', value: ({ tail }) => tail.model?.clusters ?? null, cell: ({ tail }) => (tail.model ? count(tail.model.clusters) : '–') },
   ];

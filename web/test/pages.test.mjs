@@ -231,7 +231,7 @@ test('a round trip has its half below it, and both ends are told with their CPUs
   const max = rows[0].length - 2;
   assert.ok(Math.abs(Number(rows[0][max]) - 2 * Number(rows[1][max])) <= 1, `${rows[0][max]} and ${rows[1][max]}`);
   const ends = await cells(page, '[aria-label="ends"]');
-  assert.deepEqual(ends.map((row) => [row[0], row[3], row[4]]), [['near', '0', 'other 0'], ['far', '1', 'other 0'], ['near', '0', 'fifo 90'], ['far', '1', 'fifo 90']]);
+  assert.deepEqual(ends.map((row) => [row[0], row[3], row[4]]), [['local', '0', 'other 0'], ['remote', '1', 'other 0'], ['local', '0', 'fifo 90'], ['remote', '1', 'fifo 90']]);
   assert.ok((await page.textContent('main, #page')).includes('Round trip by percentile'));
 });
 

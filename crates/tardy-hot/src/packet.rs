@@ -8,8 +8,8 @@
 //! | 16..24 | number of the packet in its flow, from 0 |
 //! | 24..32 | scheduled time, ns of the sender's `CLOCK_MONOTONIC` |
 //! | 32..40 | time just before it was sent, ns of the same clock |
-//! | 40..48 | time when the far end had it, ns of the far end's clock; 0 on the way there |
-//! | 48..56 | time just before the far end sent it back; 0 on the way there |
+//! | 40..48 | time when the remote endpoint had it, ns of its clock; 0 on the way there |
+//! | 48..56 | time just before the remote endpoint sent it back; 0 on the way there |
 
 /// Bytes that every packet has.
 pub const LEN: usize = 56;
@@ -30,9 +30,9 @@ pub struct Packet {
     pub scheduled_ns: i64,
     /// Just before it was sent, ns of the sender's clock.
     pub sent_ns: i64,
-    /// When the far end had it, ns of its clock; 0 on the way there.
+    /// When the remote endpoint had it, ns of its clock; 0 on the way there.
     pub far_received_ns: i64,
-    /// Just before the far end sent it back, ns of its clock; 0 on the way there.
+    /// Just before the remote endpoint sent it back, ns of its clock; 0 on the way there.
     pub far_sent_ns: i64,
 }
 

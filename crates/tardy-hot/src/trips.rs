@@ -1,8 +1,8 @@
 //! The parts of a round trip: a sink around another that reads what the BPF side wrote about
 //! the threads at both ends; and those of a packet, by the thread that reads it.
 //!
-//! Per turn it reads two [`ThreadRecord`]s and one word that the far end wrote, records six more
-//! latencies, and compares once with a threshold. All of that lies after the clock read of the
+//! Per turn it reads two [`ThreadRecord`]s and one word that the remote endpoint wrote, records six
+//! more latencies, and compares once with a threshold. All of that lies after the clock read of the
 //! turn. Either record was written before the message that ended this turn was received, so that
 //! neither changes meanwhile.
 
@@ -49,11 +49,11 @@ pub struct LateTrip {
     pub t_ns: i64,
     /// How long the round trip took.
     pub latency_ns: i64,
-    /// When the far end had the message.
+    /// When the remote endpoint had the message.
     pub turned_ns: i64,
-    /// To the far end.
+    /// To the remote endpoint.
     pub there: LateWay,
-    /// To the near one.
+    /// To the local one.
     pub back: LateWay,
 }
 
@@ -211,11 +211,12 @@ pub struct TracedTrips<'a, S> {
     pub inner: S,
     /// What the BPF side writes about this thread.
     pub near: &'a ThreadRecord,
-    /// And about that of the far end.
+    /// And about that of the remote endpoint.
     pub far: &'a ThreadRecord,
-    /// When the far end had the message, ns: written by it before it answers.
+    /// When the remote endpoint had the message, ns: written by it before it answers.
     pub far_received_ns: &'a AtomicU64,
-    /// Where the parts of the way there go; that back begins when the far end had the message.
+    /// Where the parts of the way there go; that back begins when the remote endpoint had the
+    /// message.
     pub there: WaySeries,
     /// Where those of the way back go.
     pub back: WaySeries,
@@ -341,8 +342,8 @@ mod tests {
         record
     }
 
-    /// Totals of the parts of a round trip from 100 to 200 ns in which the far end had the message
-    /// at 150: sums of the ways there and back, and how many did not match.
+    /// Totals of the parts of a round trip from 100 to 200 ns in which the remote endpoint had the
+    /// message at 150: sums of the ways there and back, and how many did not match.
     fn taken(near: &ThreadRecord, far: &ThreadRecord) -> ([i64; 6], u64) {
         let (sums, unmatched, late) = late_over(i64::MAX, near, far);
         assert_eq!(late, [], "nothing is late while nobody says so");

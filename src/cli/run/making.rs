@@ -30,7 +30,7 @@ use crate::{
 type AvailablePolicy = (Policy, u32, Option<OsError>);
 
 impl RunFlags {
-    /// The CPUs to measure, and the CPUs of the near and the far end of messages.
+    /// The CPUs to measure, and the CPUs of the local and the remote endpoint of messages.
     pub(super) fn measured_cpus(&self, probe: &ProbeInfo) -> Result<(Cpus, (u32, u32))> {
         let allowed = allowed_cpus()?;
         let asked = self.timer.cpus.as_ref();

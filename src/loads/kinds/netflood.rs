@@ -116,7 +116,7 @@ fn send(worker: &Worker<'_>, address: SocketAddr, payload: &[u8]) -> io::Result<
     worker.begin()?;
     loop {
         match from.send(payload) {
-            // The far end has no room, or its socket is not there yet.
+            // The remote endpoint has no room, or its socket is not there yet.
             Err(error) if is_passing(&error) => {}
             sent => sent.map(|_| ())?,
         }

@@ -1,5 +1,5 @@
-//! Round trips: the near end, [`ME`], is on CPU 0, the far end on CPU 1. Times are ns after the
-//! message was sent, which is at [`T`].
+//! Round trips: the local endpoint, [`ME`], is on CPU 0, the remote endpoint on CPU 1. Times are ns
+//! after the message was sent, which is at [`T`].
 
 use tardy_hot::trips::LateWay;
 
@@ -10,7 +10,7 @@ use crate::{
     run::peaks::{MessageStages, WayOf},
 };
 
-/// The far end.
+/// The remote endpoint.
 const FAR: u32 = 88;
 /// The vector of an interrupt that asks to switch tasks.
 const RESCHEDULE: u32 = 2;
@@ -48,8 +48,8 @@ fn swapper() -> Event {
     flagged(out::SLEEPING, switch(0, 120, "swapper"))
 }
 
-/// The far end is woken at `waking_at`, its CPU interrupted for that at `interrupt`, and it is
-/// switched in at `switch_at`; it has the message 2 us later. The way back takes 12 us.
+/// The remote endpoint is woken at `waking_at`, its CPU interrupted for that at `interrupt`, and it
+/// is switched in at `switch_at`; it has the message 2 us later. The way back takes 12 us.
 fn trip(waking_at: i64, interrupt: i64, switch_at: i64) -> Trip {
     let turned = switch_at + 2_000;
     let end = turned + 12_000;
@@ -198,7 +198,7 @@ fn a_softirq_that_carries_the_message_after_the_sender_sleeps() {
 }
 
 /// The sender's CPU, which carries the message too: it sleeps at 4 us; ksoftirqd, which it had
-/// preempted, has the CPU again from 250 us on, and wakes the far end at 300 us.
+/// preempted, has the CPU again from 250 us on, and wakes the remote endpoint at 300 us.
 fn carried_by_ksoftirqd(ready: bool) -> Trip {
     let how = if ready { out::PREEMPTED } else { out::SLEEPING };
     let drain = flagged(out::SLEEPING, switch(700, 97, "tardy/drain"));
@@ -337,7 +337,7 @@ fn a_packet_of_which_the_sender_is_not_followed() {
     assert_eq!(peak.ways[0].stages, Some(stages));
 }
 
-/// Both ends are on CPU 0, where the near one continues for `goes_on_ns` after it has sent.
+/// Both ends are on CPU 0, where the local one continues for `goes_on_ns` after it has sent.
 fn on_one_cpu(goes_on_ns: i64) -> Trip {
     let mut trip = trip(3_000, 4_000, 3_000 + goes_on_ns);
     trip.followed[1].cpu = 0;

@@ -1,8 +1,9 @@
-//! Far ends: what answers, receives or sends at the other end of a transport, on this machine.
+//! Remote endpoints: what answers, receives or sends at the other end of a transport, on this
+//! machine.
 //!
-//! A far end is its own process, `tardy __far ORDER`, so that what passes between two programs is
-//! measured and not what passes between two threads; or, where a transport reaches no other
-//! process, a thread. Either way its work is a [`FarEndWork`]: opened on its terms, started,
+//! A remote endpoint is its own process, `tardy __far ORDER`, so that what passes between two
+//! programs is measured and not what passes between two threads; or, where a transport reaches no
+//! other process, a thread. Either way its work is a [`FarEndWork`]: opened on its terms, started,
 //! stopped, and asked for its report.
 //!
 //! A process holds nothing that outlives it. The kernel kills it when the thread of tardy that
@@ -29,7 +30,7 @@ pub use self::{
 use super::{ArmError, Schedule, ThreadReport};
 use crate::setup::threads::{Found, Terms};
 
-/// What a far end is there for. It is opened and run in one dedicated thread.
+/// What a remote endpoint is there for. It is opened and run in one dedicated thread.
 pub trait FarEndWork: Send {
     /// How what it records while it runs gets out; asked for once, before [`FarEndWork::open`].
     fn outlet(&mut self) -> Option<Outlet> {
@@ -80,7 +81,7 @@ pub type Nudger = Box<dyn Fn() + Send>;
 /// hurried) by a thread that does not measure, and once more at the end.
 pub type Outlet = Box<dyn FnMut(&mut Vec<u8>) + Send>;
 
-/// A far end that has been started, as the near one holds it.
+/// A remote endpoint that has been started, as the local one holds it.
 #[derive(Debug)]
 pub struct RunningFarEnd {
     name: String,
@@ -95,7 +96,7 @@ enum FarEndHandle {
     Thread(FarEndThread),
 }
 
-/// How a far end fared.
+/// How a remote endpoint fared.
 #[derive(Debug)]
 pub struct FarEndResult {
     /// The report of its thread; `None` if it ended without one.
@@ -106,7 +107,7 @@ pub struct FarEndResult {
     pub fresh: Vec<u8>,
 }
 
-/// A far end that is on its way.
+/// A remote endpoint that is on its way.
 ///
 /// Starting a process makes every page of this one fault once more, so that it comes before the
 /// memory that measuring threads use; opening some ends takes both sides, so that being ready comes
@@ -133,7 +134,7 @@ impl std::fmt::Debug for OnItsWay {
 
 impl Launched {
     /// Starts a process. It inherits the CPUs of the calling thread and, in the order of the job,
-    /// these descriptors. The calling thread must stay until the far end is finished.
+    /// these descriptors. The calling thread must stay until the remote endpoint is finished.
     ///
     /// # Errors
     /// It cannot be started.

@@ -1,4 +1,4 @@
-//! The handle of a far process in the near one: starts it, reads its messages, and ends it.
+//! The handle of a far process in the local one: starts it, reads its messages, and ends it.
 
 use std::{
     fs::File,
@@ -58,7 +58,7 @@ impl Remote {
         let cannot = |what: &str, error: &io::Error| format!("{what}: {}", plain(error));
         let (outlet, far_outlet) = pipe_with(PipeFlags::CLOEXEC)
             .map_err(|error| cannot("cannot create a pipe", &error.into()))?;
-        // Only the near side never waits; a smaller pipe is emptied as often.
+        // Only the local side never waits; a smaller pipe is emptied as often.
         let _ = rustix::fs::fcntl_setfl(&outlet, rustix::fs::OFlags::NONBLOCK);
         let _ = fcntl_setpipe_size(&outlet, OUTLET_BYTES);
         let numbers = child::numbers(&descriptors);
@@ -205,7 +205,7 @@ fn spawn(order: &str, descriptors: Vec<OwnedFd>) -> io::Result<Child> {
         .stdout(Stdio::piped())
         // The user must see its error messages.
         .stderr(Stdio::inherit())
-        // Ctrl-C goes to tardy's process group, and tardy ends its far ends in good order.
+        // Ctrl-C goes to tardy's process group, and tardy ends its remote endpoints in good order.
         .process_group(0);
     child::end_with_this_thread(&mut command);
     child::hand_over(&mut command, descriptors);

@@ -41,7 +41,7 @@ const ENDED: u8 = 0;
 const ABANDONED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// A far end that waits for its start, what keeps its memory locked, and its outlet.
+/// A remote endpoint that waits for its start, what keeps its memory locked, and its outlet.
 type ReadyFarEnd = (FarEndThread, Option<Locked>, File);
 
 /// Does what the order says, which is one of `jobs`; the exit code.
@@ -105,7 +105,7 @@ fn ready(
     // Never in the way of the thread that works, and never kept waiting by a load.
     let own: Cpus = [cpu].into_iter().collect();
     let free = Cpus::allowed().unwrap_or_default().without(&own);
-    // A single one left is the near end's, which may never leave it.
+    // A single one left is the local endpoint's, which may never leave it.
     let free = if free.iter().count() < 2 { Cpus::default() } else { free };
     let _ = become_helper(priority, &free);
     replies.say(&FarEndReply::Armed(ready));

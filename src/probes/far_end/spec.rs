@@ -12,7 +12,7 @@ use crate::{
     setup::threads::{Found, Terms},
 };
 
-/// The hidden subcommand of tardy that is a far end; its argument is an order as JSON.
+/// The hidden subcommand of tardy that is a remote endpoint; its argument is an order as JSON.
 pub const SUBCOMMAND: &str = "__far";
 
 /// What a far process is to be.
@@ -98,7 +98,7 @@ pub(super) enum FarEndReply {
     Ended(ThreadReport, Value),
 }
 
-/// What a far end is when it is ready.
+/// What a remote endpoint is when it is ready.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Ready {
     pub found: Found,

@@ -1,4 +1,4 @@
-//! The thread of a far end, in whichever process it is.
+//! The thread of a remote endpoint, in whichever process it is.
 
 use std::{
     sync::{

@@ -1,4 +1,5 @@
-//! How the two ends of a ping-pong connect: both created here, or the far end found elsewhere.
+//! How the two ends of a ping-pong connect: both created here, or the remote endpoint found
+//! elsewhere.
 
 use std::{os::fd::OwnedFd, time::Duration};
 
@@ -39,7 +40,7 @@ pub enum PingpongPeer {
     },
 }
 
-/// The near end, not yet open.
+/// The local endpoint, not yet open.
 pub(super) enum PingpongNearEnd {
     /// Of a pair, or a socket that is connected.
     End(TransportEnd),
@@ -65,12 +66,12 @@ impl PingpongNearEnd {
     }
 }
 
-/// The near end, and what is at the other one.
+/// The local endpoint, and what is at the other one.
 pub(super) struct Link {
     pub near: PingpongNearEnd,
     /// `None` if another program runs it.
     pub far_end: Option<Launched>,
-    /// What is known of the far end.
+    /// What is known of the remote endpoint.
     pub record: EndRecord,
 }
 

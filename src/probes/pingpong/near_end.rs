@@ -1,4 +1,4 @@
-//! The near end of a ping-pong: it measures.
+//! The local endpoint of a ping-pong: it measures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ pub(super) struct PingpongThread {
     pub scratch: Arc<Series>,
     pub writer: Option<Writer<Sample>>,
     pub stop: Arc<Stop>,
-    /// The far end wants exactly as many messages as samples are asked for.
+    /// The remote endpoint wants exactly as many messages as samples are asked for.
     pub counted: bool,
     /// Where its parts go, if they are recorded.
     pub stages: Option<TripStages>,

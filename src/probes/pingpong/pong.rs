@@ -1,4 +1,4 @@
-//! The far end of a ping-pong on this machine: it answers.
+//! The remote endpoint of a ping-pong on this machine: it answers.
 
 use std::{os::fd::OwnedFd, sync::atomic::AtomicU64};
 

@@ -1,5 +1,5 @@
-//! The parts of a traced round trip: their series, where the far end notes when it had a message,
-//! and the loop that records them.
+//! The parts of a traced round trip: their series, where the remote endpoint notes when it had a
+//! message, and the loop that records them.
 
 use std::{
     io,
@@ -39,7 +39,7 @@ const LATE_RING: usize = 2048;
 const NEAR: usize = 0;
 const FAR: usize = 1;
 
-/// Memory that both ends share: when the far one had a message.
+/// Memory that both ends share: when the remote one had a message.
 #[derive(Debug)]
 pub(super) struct Note(MappedArray<1>);
 
@@ -69,7 +69,7 @@ pub(super) fn heads(total: &SeriesHead) -> Vec<SeriesHead> {
     PARTS.into_iter().map(|part| total.stage(part)).collect()
 }
 
-/// What a traced near end owns beside its sink.
+/// What a traced local endpoint owns beside its sink.
 #[derive(Debug)]
 pub(super) struct TripStages {
     records: Arc<dyn Records>,
@@ -89,7 +89,7 @@ pub(super) struct SharedTripStages {
 }
 
 impl SharedTripStages {
-    /// Both threads, for the BPF side to follow: the near one first. What the near one
+    /// Both threads, for the BPF side to follow: the local one first. What the local one
     /// measures is `total`, and what its warm-up does `warmup`; each is on the CPU beside it.
     pub(super) fn threads(
         self,

@@ -1,5 +1,5 @@
-//! Supervises a ping-pong: gives up answers that do not arrive, and ends the run if the far end
-//! has ended.
+//! Supervises a ping-pong: gives up answers that do not arrive, and ends the run if the remote
+//! endpoint has ended.
 
 use std::{
     sync::Arc,
@@ -28,7 +28,7 @@ use crate::{
 /// and a run of many samples would continue for years.
 const IN_A_ROW: u64 = 10;
 
-/// How long a far end whose port has closed may take until its process has ended.
+/// How long a remote endpoint whose port has closed may take until its process has ended.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// Whether answers come, seen from outside the measuring thread.
@@ -109,7 +109,7 @@ pub(super) struct PingSupervisor {
     far_end: Option<RunningFarEnd>,
     answers: Answers,
     record: MessageRecord,
-    /// How the far end went away, if it did.
+    /// How the remote endpoint went away, if it did.
     ended: Option<FarLoss>,
     /// No wait is ended but by the other end: see `tardy_hot::ports::pi_mutex`.
     held: bool,
@@ -133,7 +133,7 @@ impl PingSupervisor {
     /// A measuring thread whose port says that the other end is gone; the process there may take a
     /// little longer to be gone.
     fn why_failed(&mut self, errno: i32) -> Option<FarEndReason> {
-        // The far end is there, and its answers are not what was agreed.
+        // The remote endpoint is there, and its answers are not what was agreed.
         match errno {
             libc::EMSGSIZE => return Some(FarEndReason::AnswerTooLong),
             libc::EBADMSG => return Some(FarEndReason::AnswerTooShort),
@@ -164,7 +164,7 @@ impl ProbeSupervisor for PingSupervisor {
     fn poll(&mut self, stop: &Stop) {
         let is_overdue = self.answers.is_overdue(now_ns());
         if is_overdue && self.held {
-            // The near end is freed by the far one's end, and by nothing else.
+            // The local endpoint is freed by the remote one's end, and by nothing else.
             self.note_end(FarEndReason::Killed { timeout_ns: self.answers.timeout_ns });
             self.far_end.iter_mut().for_each(RunningFarEnd::kill);
         }
@@ -202,7 +202,7 @@ impl ProbeSupervisor for PingSupervisor {
         if let Some(far_end) = self.far_end.take() {
             let mut report = far_end.finish().report;
             if let Some(report) = report.as_mut().filter(|_| self.held) {
-                // It ended because the near end did.
+                // It ended because the local endpoint did.
                 report.ended = Ended::Stopped;
             }
             reports.extend(report);

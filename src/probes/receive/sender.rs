@@ -1,4 +1,4 @@
-//! The far end: it sends a packet at each time of a schedule, and receives none.
+//! The remote endpoint: it sends a packet at each time of a schedule, and receives none.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},

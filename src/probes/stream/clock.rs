@@ -1,10 +1,10 @@
 //! How two machines' clocks compare, from packets that went there and came back. Pure.
 //!
 //! A packet cannot arrive before it was sent. So each one that came back bounds the offset of the
-//! far end's clock from both sides: it is at most what passed between sending here and receiving
-//! there by those two clocks, and at least the same of the way back. Of many packets the narrowest
-//! bounds count; the offset lies between them whatever the ways take, alike or not. Half of what is
-//! between them is the uncertainty, which is at most half the shortest round trip.
+//! remote endpoint's clock from both sides: it is at most what passed between sending here and
+//! receiving there by those two clocks, and at least the same of the way back. Of many packets the
+//! narrowest bounds count; the offset lies between them whatever the ways take, alike or not. Half
+//! of what is between them is the uncertainty, which is at most half the shortest round trip.
 
 use crate::run::ClockRecord;
 
@@ -12,8 +12,8 @@ use crate::run::ClockRecord;
 /// is kept in step needs less than 100; what goes faster was set.
 const DRIFT_PPM: i64 = 100;
 
-/// The four times of a packet: sent and received back by the near clock; received and sent back
-/// by the far one; ns.
+/// The four times of a packet: sent and received back by the local clock; received and sent back
+/// by the remote one; ns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exchange {
     /// Near, sent.
@@ -85,7 +85,7 @@ impl OffsetBounds {
     }
 }
 
-/// The far end's clock minus the near end's, and the uncertainty; ns.
+/// The remote endpoint's clock minus the local endpoint's, and the uncertainty; ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offset {
     /// Far minus near.
@@ -113,7 +113,7 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Takes what was found of the time of `length_ns` around `at_ns` of the near clock.
+    /// Takes what was found of the time of `length_ns` around `at_ns` of the local clock.
     pub(super) fn take(
         &mut self,
         at_ns: i64,

@@ -91,7 +91,7 @@ impl Stream {
         })
     }
 
-    /// Arms the near end; the other one is the echo's.
+    /// Arms the local endpoint; the other one is the echo's.
     pub(super) fn arm_with(
         &self,
         echo: &RemoteEcho,

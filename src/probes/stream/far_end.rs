@@ -1,4 +1,4 @@
-//! The far end of a stream, as a process: it does its part, and lets out what it received.
+//! The remote endpoint of a stream, as a process: it does its part, and lets out what it received.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -18,7 +18,7 @@ use crate::probes::{
     far_end::{FarEndWork, Opened, Outlet},
 };
 
-/// A far end that has its order and its socket.
+/// A remote endpoint that has its order and its socket.
 pub struct FarEndStream {
     plan: EndPlan,
     socket: Option<OwnedFd>,
@@ -40,7 +40,7 @@ impl FarEndStream {
     }
 }
 
-/// What a far end counted, as it reports at its end.
+/// What a remote endpoint counted, as it reports at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FarEndCounts {
     /// Packets whose time came.

@@ -1,4 +1,4 @@
-//! A stream between two ends on this machine: the near one is a thread, each far one a process.
+//! A stream between two ends on this machine: the local one is a thread, each remote one a process.
 
 use std::{io, net::SocketAddrV4, os::fd::OwnedFd, sync::Arc};
 
@@ -24,7 +24,8 @@ use crate::{
     setup::threads::{Found, plain},
 };
 
-/// The threads of the ends among those that are traced: the near one, then those of the far ends.
+/// The threads of the ends among those that are traced: the local one, then those of the remote
+/// endpoints.
 const NEAR: usize = 0;
 const FAR: usize = 1;
 
@@ -85,8 +86,8 @@ impl Stream {
         }
     }
 
-    /// Starts the far ends, each with its socket and, where wake-ups are traced, the memory of its
-    /// record.
+    /// Starts the remote endpoints, each with its socket and, where wake-ups are traced, the memory
+    /// of its record.
     fn launch(
         &self,
         plan: &EndPlan,
@@ -129,8 +130,8 @@ impl Stream {
         (flows, recorded, shared)
     }
 
-    /// The threads of all ends, for the BPF side to follow: the near one and the far ones, which
-    /// were `found` to run so.
+    /// The threads of all ends, for the BPF side to follow: the local one and the remote ones,
+    /// which were `found` to run so.
     fn traced(
         &self,
         found: &[(String, Found)],
@@ -150,7 +151,7 @@ impl Stream {
     }
 }
 
-/// Waits until the far ends are ready; each receives one of the flows.
+/// Waits until the remote endpoints are ready; each receives one of the flows.
 fn receiving(
     armed: &mut Armed,
     launched: Vec<Launched>,
@@ -165,7 +166,7 @@ fn receiving(
     Ok(there)
 }
 
-/// Where the near end finds its wake-ups, if it receives and they are traced.
+/// Where the local endpoint finds its wake-ups, if it receives and they are traced.
 fn watch(plan: &mut EndPlan, tracing: Option<&Tracing>) -> Option<ReceiverRecord> {
     let tracing = tracing.filter(|_| plan.receives)?;
     plan.record_at = Some(0);

@@ -104,15 +104,15 @@ pub struct Stream {
     pub size: usize,
     /// Packets per second, in each direction.
     pub rate: PacketRate,
-    /// The far end sends as many.
+    /// The remote endpoint sends as many.
     pub both_ways: bool,
-    /// How the near and the far end wait.
+    /// How the local and the remote endpoint wait.
     pub waits: (PacketWait, PacketWait),
     /// What arrives later than this after its time is late, ns.
     pub late_over_ns: i64,
-    /// What the near end runs as.
+    /// What the local endpoint runs as.
     pub near: Terms,
-    /// What the far ends run as, where they are this tardy's.
+    /// What the remote endpoints run as, where they are this tardy's.
     pub far_end: Terms,
     /// Who sends the packets back instead.
     pub echo: Option<RemoteEcho>,
@@ -123,7 +123,7 @@ const THERE: &str = "there";
 /// The series of those that come back.
 const BACK: &str = "back";
 
-/// What the process of a far end does: it receives packets, and sends its own.
+/// What the process of a remote endpoint does: it receives packets, and sends its own.
 pub(super) const JOB: &str = "stream";
 
 fn numbered(name: &str, number: u32) -> String {
@@ -139,13 +139,13 @@ impl Stream {
         flows
     }
 
-    /// What the far end sends, half a period apart from this one.
+    /// What the remote endpoint sends, half a period apart from this one.
     fn sending_back(&self) -> Option<SendPlan> {
         let period = PacketPeriod::of_rate(self.rate.per_1000_s);
         self.both_ways.then_some(SendPlan { phase_ns: period.ns / 2, flow: 1 })
     }
 
-    /// Of both ends, the near one first.
+    /// Of both ends, the local one first.
     fn plans(&self, session: u64, near: Option<SocketAddrV4>) -> (EndPlan, EndPlan) {
         let (wait, far_wait) = self.waits;
         let plan = EndPlan {

@@ -90,7 +90,7 @@ impl OneWay {
         self.windows += 1;
         let at_ns = self.end_ns.saturating_sub(self.window_ns / 2);
         let offset = self.clocks.take(at_ns, self.window_ns, &bounds);
-        // The far end's stamps are what a peer says: any numbers.
+        // The remote endpoint's stamps are what a peer says: any numbers.
         let trips = self.waiting.iter().map(|(passage, _)| exchange(passage).round_trip_ns());
         let sum_ns = trips.fold(0_i64, i64::saturating_add);
         let mean_way_ns = sum_ns / self.waiting.len() as i64 / 2;
@@ -147,7 +147,7 @@ mod tests {
 
     const PERIOD_NS: i64 = 1_000_000;
 
-    /// The n-th packet, by a clock of the far end that is ahead by `offset_ns`.
+    /// The n-th packet, by a clock of the remote endpoint that is ahead by `offset_ns`.
     fn passage(number: i64, offset_ns: i64, there_ns: i64, back_ns: i64) -> Passage {
         let sent_ns = number * PERIOD_NS;
         let far_ns = sent_ns + there_ns + offset_ns;

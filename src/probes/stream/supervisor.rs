@@ -1,5 +1,5 @@
-//! Looks after a stream: takes what both ends received into the series, ends the run if a far
-//! end has ended, and reports at the end what was delivered.
+//! Looks after a stream: takes what both ends received into the series, ends the run if a remote
+//! endpoint has ended, and reports at the end what was delivered.
 
 use std::{
     sync::Arc,
@@ -29,7 +29,7 @@ use crate::{
     sys::signals,
 };
 
-/// A far end, and what it received.
+/// A remote endpoint, and what it received.
 #[derive(Debug)]
 pub(super) struct Receiving {
     /// The end; absent once it has been asked for its report.
@@ -78,7 +78,7 @@ impl Back {
 /// Who sends what comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReturnSender {
-    /// The far end.
+    /// The remote endpoint.
     Far,
     /// This end: an echo sends it back.
     Near,
@@ -104,7 +104,7 @@ pub(super) struct StreamKeeper {
     pub per_1000_s: u64,
     /// The measuring thread.
     pub near: StreamNearEnd,
-    /// The far ends, in the order of their series.
+    /// The remote endpoints, in the order of their series.
     pub there: Vec<Receiving>,
     /// What comes back, where something does.
     pub back: Option<Back>,
@@ -114,7 +114,7 @@ pub(super) struct StreamKeeper {
     pub evidence: MessageEvidence,
     /// When it goes, once that is known.
     pub schedule: Option<Schedule>,
-    /// How a far end went away, if one did.
+    /// How a remote endpoint went away, if one did.
     pub ended: Option<FarLoss>,
     /// How many packets were there when there were last more, and when that was, ns.
     pub progress: (u64, i64),
@@ -153,12 +153,12 @@ impl StreamKeeper {
         back.flow.known() >= there.packets || (is_quiet && now_ns() > end::end_of(&there))
     }
 
-    /// Packets that the near end has had to send.
+    /// Packets that the local endpoint has had to send.
     fn due(&self) -> u64 {
         FarEndCounts::of(&self.near.counts, 0).due
     }
 
-    /// Waits for what is still under way to far ends, as long as something may be.
+    /// Waits for what is still under way to remote endpoints, as long as something may be.
     fn wait_for_the_last(&mut self) {
         // Those behind a stall come all at once, and are still under way until then.
         let deadline = Instant::now() + Duration::from_nanos(PATIENCE_NS.unsigned_abs());
@@ -175,7 +175,7 @@ impl StreamKeeper {
         }
     }
 
-    /// Ends the far ends; what each of them counted.
+    /// Ends the remote endpoints; what each of them counted.
     fn finish_far(&mut self, reports: &mut Vec<ThreadReport>) -> Vec<Option<FarEndCounts>> {
         let ended_ns = reports.iter().map(|report| report.ended_ns).max();
         let mut counts = Vec::new();

@@ -3,7 +3,7 @@
 use super::push_table;
 use crate::{
     report::{
-        messages::{clock, per_s},
+        messages::{clock, displayed, per_s},
         sample_name::{self, SampleName},
         table::Table,
     },
@@ -81,7 +81,7 @@ fn flows(messages: &MessageRecord, sample_name: SampleName) -> Table {
 
 fn ends(messages: &MessageRecord) -> Table {
     let columns: [Column<'_, EndRecord>; 9] = [
-        ("end".into(), Box::new(|end| Some(end.name.clone()))),
+        ("endpoint".into(), Box::new(|end| Some(displayed(end)))),
         ("place".into(), Box::new(|end| Some(end.place.clone()))),
         ("CPU".into(), Box::new(|end| end.cpu.map(|cpu| cpu.to_string()))),
         ("policy".into(), Box::new(|end| end.policy.clone())),
@@ -119,9 +119,9 @@ mod tests {
             [
                 "messages sent answered lost sent/s",
                 "round trip 1,000 1,000 0 50",
-                "end place CPU policy",
-                "near thread 0 fifo 90",
-                "far process 1 fifo 80",
+                "endpoint place CPU policy",
+                "local thread 0 fifo 90",
+                "remote process 1 fifo 80",
             ]
         );
         assert!(lines_of(&fixture::of("timer", &["cpu0"])).is_empty());
@@ -149,8 +149,8 @@ mod tests {
             "messages sent received lost late > 1.00 ms duplicated reordered foreign asked/s sent/s"
         );
         assert_eq!(lines[1], "there 1,000 1,000 0 7 0 3 0 10.0k 50");
-        assert_eq!(lines[3], "end place CPU policy receive buffer");
-        assert_eq!(lines[5], "far process 1 fifo 80 425,984 B");
+        assert_eq!(lines[3], "endpoint place CPU policy receive buffer");
+        assert_eq!(lines[5], "remote process 1 fifo 80 425,984 B");
         assert!(lines[6].contains("an uncertainty of 9.00 us"), "{}", lines[6]);
     }
 

@@ -22,8 +22,8 @@ pub(super) fn push(out: &mut String, known: &RunTail) {
     out.push('\n');
     for series in &known.series {
         out.push_str(&format!(
-            "{}: none over {} in {}; at 95%, later ones, or clusters of them, come less than once \
-             in {} if the load stays\n",
+            "{}: none over {} in {}; with 95% confidence, later ones (or clusters of them) come \
+             less than once in {} under this load\n",
             sample_name::series(&series.name),
             Nanos(series.max_ns),
             span(known.observed_s),

@@ -46,7 +46,7 @@ fn of_thread(thread: &OneThread, series: &[SeriesSummary]) -> Option<MessageCave
     met.then_some(MessageCaveat::ReceiverSends { ends, series, meets_ns, period_ns })
 }
 
-/// The far end, and its clock.
+/// The remote endpoint, and its clock.
 fn of_far(probe: &MessageEvidence) -> Vec<MessageCaveat> {
     let ended = probe.far_loss.clone();
     let ended = ended.map(|FarLoss { reason, at_ns }| MessageCaveat::FarEnded { reason, at_ns });

@@ -1,4 +1,5 @@
-//! The near end's handshake: finds an echo, proves that it knows the token, returns the socket.
+//! The local endpoint's handshake: finds an echo, proves that it knows the token, returns the
+//! socket.
 
 use std::{
     io::{self, ErrorKind, Read, Write},

@@ -1,4 +1,4 @@
-//! The words of the handshake, and the near end against echoes of a few lines.
+//! The words of the handshake, and the local endpoint against echoes of a few lines.
 
 use std::{
     io,

@@ -32,7 +32,7 @@ fn own() -> impl Iterator<Item = Transport> {
     Transport::ALL.into_iter().filter(can_be_made)
 }
 
-/// Whether the far end sees the near one go, by itself.
+/// Whether the remote endpoint sees the local one go, by itself.
 const fn sees_the_other_go(transport: Transport) -> bool {
     matches!(
         transport,
@@ -196,7 +196,7 @@ fn what_has_buffers_tells_how_large_they_are() {
 
 #[test]
 fn an_order_without_its_descriptors_is_an_error() {
-    // An end of zmq-inproc has a name only, and of the others of ZeroMQ only the near one listens.
+    // An end of zmq-inproc has a name only, and of the others of ZeroMQ only the local one listens.
     for transport in own().filter(|transport| *transport != Transport::ZmqInproc) {
         let Pair { near, far_end } = pair(transport, 1).unwrap();
         let end = if transport.is_zmq() { near } else { far_end };

@@ -1,8 +1,8 @@
 //! ZeroMQ: requests and answers between two ends here, or with programs other than tardy.
 //!
-//! The near end listens, to a socket that is made with the pair, so that the far end may connect
-//! before the near one is open. For `zmq-ipc` that is an abstract Unix socket: a name that cannot
-//! be guessed, and no file that a killed tardy could leave behind.
+//! The local endpoint listens, to a socket that is made with the pair, so that the remote endpoint
+//! may connect before the local one is open. For `zmq-ipc` that is an abstract Unix socket: a name
+//! that cannot be guessed, and no file that a killed tardy could leave behind.
 
 mod answer;
 pub mod publish;

@@ -35,14 +35,14 @@ fn an_echo_that_is_killed_at_a_random_moment_frees_its_port_and_the_other_end_sa
             let again = ["echo", "--listen", &address, "--policy", "other", "--json"];
             let again = listening(store.start(&again));
             still_answers(&again);
-            // A near end that had not said hello yet may have found this one.
+            // A local endpoint that had not said hello yet may have found this one.
             end(again);
             left_of_the_near_end(&store, near, &address)
         },
     );
 }
 
-/// How the near end took the death of its echo.
+/// How the local endpoint took the death of its echo.
 fn left_of_the_near_end(store: &Store, near: Child, address: &str) -> String {
     let said = finish(near);
     assert_eq!(store.processes(), [0; 0], "nothing is left");

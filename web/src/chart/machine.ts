@@ -70,7 +70,7 @@ export function machinePanel(context: Context, run: PageRun, index: number): Pan
     kind: 'machine',
     run: index,
     title: 'What the machine did',
-    count: () => `${counted(run.machine.t_s.length || lanes[0].lines[0].t_s.length, 'interval')}; all CPUs together, unless said.${lanes.some((lane) => lane.strip) ? ' CPU busy: the colours of the heat map, idle to busy.' : ''}`,
+    count: () => `${counted(run.machine.t_s.length || lanes[0].lines[0].t_s.length, 'interval')}; all CPUs together, unless said.${lanes.some((lane) => lane.strip) ? ' CPU busy: the colors of the heat map, idle to busy.' : ''}`,
     summary: () => lanes.map(laneSummary).join('. '),
     height: () => lanes.reduce((sum, lane) => sum + TITLE_PX + lane.height, 46),
     stretch: context.time,

@@ -23,7 +23,7 @@ export function comparisonSection(comparisons: PageComparison[], many: string, s
 
 function against(one: PageComparison, many: string, samples: number[], named: boolean): HTMLElement {
   return h('div', { class: 'against' },
-    h('div', {}, named ? sides(one) : null, ...block('Figures', figureTable(one))),
+    h('div', {}, named ? sides(one) : null, ...block('Metrics', figureTable(one))),
     one.shift.length ? shiftPanel(one, samples).element : null,
     one.causes.length ? h('div', {}, ...block(`What the slowest ${many} were spent on, on average`, causeTable(one.causes))) : null,
     one.facts.length ? h('div', {}, ...block('Facts that differ', factTable(one.facts))) : null,
@@ -68,7 +68,7 @@ function figureColumns(rows: Row[], several: boolean): Column<Row>[] {
   });
   return [
     {
-      title: 'figure', raw: 'figure', left: true, value: ({ row }) => FIGURES.indexOf(row.figure),
+      title: 'metric', raw: 'figure', left: true, value: ({ row }) => FIGURES.indexOf(row.figure),
       cell: ({ row }) => (row.above_ns === null ? row.figure : `${row.figure}: share above ${latency(row.above_ns)}`),
     },
     // Before the values, since a narrow window shows the first columns alone.

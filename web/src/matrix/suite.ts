@@ -49,7 +49,7 @@ interface Line {
   own: PartFigure[];
 }
 
-const NAME: Column<{ name: string }> = { title: 'figure', raw: 'figure', left: true, value: (line) => line.name, cell: (line) => h('span', { class: 'wraps' }, line.name) };
+const NAME: Column<{ name: string }> = { title: 'metric', raw: 'figure', left: true, value: (line) => line.name, cell: (line) => h('span', { class: 'wraps' }, line.name) };
 const UNIT: Column<{ unit: string }> = { title: 'unit', raw: 'unit', left: true, value: (line) => line.unit, cell: (line) => line.unit };
 
 /** A line a figure, a column a row of the plan. */

@@ -26,7 +26,7 @@ export function kernelName(kernel: MatrixKernel, index: number): HTMLElement {
 export function figuresTable(matrix: PageMatrix): HTMLElement {
   const rows = matrix.loads;
   const spec = (figure: string): TableSpec<MatrixRow> => ({ name: `figures, ${label(figure)}`, columns: columns(matrix, rows, figure), rows });
-  return withChoice('Figures', spec, rangesNote(matrix, rows));
+  return withChoice('Metrics', spec, rangesNote(matrix, rows));
 }
 
 /** Of the rows of one part of a plan: all figures side by side where the part has one column. */

@@ -62,7 +62,7 @@ pub(super) struct CacheLine {
 #[repr(C)]
 #[derive(Debug)]
 pub struct SharedPage {
-    /// To the near and to the far end.
+    /// To the local and to the remote endpoint.
     lanes: [Inbox; 2],
     pub(super) mutexes: [CacheLine; 4],
 }

@@ -1,11 +1,11 @@
 //! Mutexes with priority inheritance, handed back and forth: a message is an unlock, and waiting
 //! for one is a lock that the other end holds.
 //!
-//! There are four. At first the near end holds 0 and 1, the far end 2 and 3. In turn r the near end
-//! unlocks r and then waits for r + 2; the far end gets r, unlocks r + 2 and waits for r + 1 (all
-//! modulo 4). Each always holds the two that the other one waits for next, so no order of events
-//! lets an end through too early. As with a mutex of the C library, the kernel is called only where
-//! an end waits.
+//! There are four. At first the local endpoint holds 0 and 1, the remote endpoint 2 and 3. In turn
+//! r the local endpoint unlocks r and then waits for r + 2; the remote endpoint gets r, unlocks r +
+//! 2 and waits for r + 1 (all modulo 4). Each always holds the two that the other one waits for
+//! next, so no order of events lets an end through too early. As with a mutex of the C library, the
+//! kernel is called only where an end waits.
 //!
 //! The kernel restarts a lock after a signal: nothing ends this wait but the other end, alive or
 //! dead.
@@ -156,7 +156,7 @@ mod tests {
             let other = std::thread::spawn(move || {
                 core::mem::forget(PiMutex::new(page, Side::Far).unwrap());
                 begin.wait();
-                // The kernel marks the mutex of this thread that the near end waits for.
+                // The kernel marks the mutex of this thread that the local endpoint waits for.
                 let is_waited_for = || page.mutexes[2].word.load(Ordering::Relaxed) >> 31 != 0;
                 while !dies_first && !is_waited_for() {
                     std::thread::yield_now();

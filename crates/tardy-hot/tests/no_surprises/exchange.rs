@@ -56,7 +56,7 @@ const CASES: [Case; 11] = [
     ("shm-spin", &[]),
 ];
 
-/// Both ends; the far one answers when the near one waits.
+/// Both ends; the remote one answers when the local one waits.
 struct Both<P>(P, P);
 
 impl<P: Port> Port for Both<P> {

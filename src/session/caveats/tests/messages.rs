@@ -3,7 +3,7 @@
 use super::*;
 use crate::{probes::ServerLoss, run::ServerLossReason};
 
-/// Messages over two ends, of which the near one holds 4096 bytes unread.
+/// Messages over two ends, of which the local one holds 4096 bytes unread.
 fn of_messages(flow: FlowRecord, probe: MessageEvidence) -> impl FnOnce(&mut Evidence) {
     let near = EndRecord {
         name: "near".into(),

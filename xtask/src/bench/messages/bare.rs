@@ -79,7 +79,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Forks the far end, measures, ends it. `near` is one round trip, `far` one answer.
+    /// Forks the remote endpoint, measures, ends it. `near` is one round trip, `far` one answer.
     fn exchange(&self, mut near: impl FnMut(), mut far: impl FnMut()) -> Result<Vec<i64>> {
         // SAFETY: this process has one thread, so the child may continue as any program.
         let child = unsafe { libc::fork() };
