@@ -38,11 +38,11 @@ use progress::AbStatusView;
 
 /// Test whether a change helps: alternate A and B until the result is clear
 ///
-/// Blocks of both sides follow each other in the order ABBA or BAAB, drawn by a seed. After fixed
-/// numbers of pairs it is judged whether B is better, worse or the same; what is undecided when the
-/// budget is used up is called inconclusive. Each block is a run. The change is an option of
-/// `tardy run` (--a '--policy other' --b '--policy fifo'), or a command of your own that is run
-/// before each block (--prepare-a, --prepare-b).
+/// Blocks of both sides alternate in the order ABBA or BAAB, drawn by a seed; each block is a run.
+/// After fixed numbers of pairs tardy judges whether B is better, worse or the same. If the budget
+/// ends before that, the result is inconclusive. The change is an option of `tardy run` (--a
+/// '--policy other' --b '--policy fifo'), or your own command before each block (--prepare-a,
+/// --prepare-b).
 ///
 /// Exit codes: 0 B is better or the same, 1 worse, 2 error, 3 inconclusive, 4 a block was invalid.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(super) struct AbFlags {
     // Both sides get them as words; see `options`.
     #[command(flatten)]
     common: CommonFlags,
-    /// Directory for the run, instead of a new one in the store
+    /// Directory for the run [default: a new one in the store]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Name of the run and of its directory
@@ -68,38 +68,38 @@ pub(super) struct AbFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 struct ComparedFlags {
-    /// Options of A, as they are written for `tardy run`; '' for none
+    /// Options of side A, as for `tardy run`; '' for none
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, required = true)]
     a: String,
-    /// Options of B, which is judged
+    /// Options of side B, which is judged
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, required = true)]
     b: String,
-    /// A command that sh -c runs before each block of A
+    /// Command to run before each block of A, by sh -c
     ///
-    /// To write a sysctl, load a module, start or stop a daemon. It is not measured. What it prints
-    /// goes to commands.log. Where one side is prepared, the other must be too, as it is measured
-    /// in the state that the blocks before left: `true` does nothing.
+    /// E.g. write a sysctl, load a module, start or stop a daemon. The command is not measured; its
+    /// output goes to commands.log. If you prepare one side, prepare the other too, since the state
+    /// stays for the next block; `true` does nothing.
     #[arg(long, value_name = "CMD")]
     prepare_a: Option<String>,
-    /// A command that sh -c runs before each block of B
+    /// Command to run before each block of B, by sh -c
     #[arg(long, value_name = "CMD")]
     prepare_b: Option<String>,
-    /// Command that restores what these changed, at any end
+    /// Command that restores what the prepare commands changed
     ///
-    /// Also after Ctrl-C, SIGTERM and errors; not after kill -9, nor where a second Ctrl-C, more
-    /// than a second after the first, ends tardy at once.
+    /// It runs at the end, also after Ctrl-C, SIGTERM and errors. It does not run after kill -9, or
+    /// if a second Ctrl-C, more than a second after the first, ends tardy at once.
     #[arg(long, value_name = "CMD")]
     undo: Option<String>,
-    /// How long all of it may take, with arming and preparing
+    /// Total time, with preparation
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = positive)]
     budget: Nanos,
     /// What to judge: p50, p90, p99, p99.9, p99.99, max, missed [default: p50,p99,p99.9]
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     figures: Vec<ComparedFigure>,
-    /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
+    /// Largest difference that still counts as the same [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
-    /// Draws the order of the blocks [default: a random one, which is printed]
+    /// Seed for the order of the blocks [default: a random one, which is printed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     seed: Option<u64>,
 }

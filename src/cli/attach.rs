@@ -35,20 +35,20 @@ pub(super) struct AttachedFlags {
     tid: Option<u32>,
     /// Follow all threads of this name, including new ones
     ///
-    /// It is the name that `ps -eLo comm` shows; the kernel keeps its first 15 bytes. With
-    /// -- COMMAND only threads of this name are measured, of those of the command.
+    /// This is the name that `ps -eLo comm` shows; the kernel keeps its first 15 bytes. With --
+    /// COMMAND, only the threads of COMMAND with this name are measured.
     #[arg(long, value_name = "COMM")]
     comm: Option<String>,
     /// Follow all threads of this control group and those below it
     ///
     /// PATH is a directory such as /sys/fs/cgroup/system.slice/my.service. Threads that are moved
-    /// into it are followed after a second at most.
+    /// into it are followed within a second.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
     /// Wait up to this time until such threads exist
     ///
-    /// For a program that is just being started or restarted. `tardy ab` waits up to 10 s where a
-    /// prepare command precedes each block.
+    /// Use it for a program that is being started or restarted. `tardy ab` waits up to 10 s by
+    /// default if it has a prepare command.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     wait_for_threads: Option<Nanos>,
     /// They may come later: this is only looked through.
@@ -61,17 +61,17 @@ pub(super) struct AttachedFlags {
 pub(super) struct AttachFlags {
     #[command(flatten)]
     there: AttachedFlags,
-    /// Start this command and look at its threads and at all that it starts
+    /// Start this command, and follow its threads and those of its child processes
     ///
-    /// It is measured from its start on, unless --warmup says otherwise, and until it ends, or
-    /// --duration is over: then it is asked to end by SIGTERM. Its exit code is in the record; that
-    /// of tardy is tardy's own. With --json what it prints goes to the standard error.
+    /// Measuring starts with the command (unless you give --warmup), and stops when it ends or
+    /// after --duration. tardy then sends it SIGTERM. The record has its exit code; tardy's exit
+    /// code is independent of it. With --json, its output goes to standard error.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     /// Exit with 1 if the command does not end with exit code 0
     ///
-    /// Also if a signal ends it, or it cannot be started. A command that tardy ends because the
-    /// run is over passes.
+    /// The same applies if a signal ends it or it cannot be started. A command that tardy stops at
+    /// the end of the run passes.
     #[arg(long)]
     require_exit_0: bool,
 }

@@ -16,9 +16,10 @@ use crate::{
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Audio")]
 pub(super) struct AudioFlags {
-    /// The JACK server to measure, by its name [default: that of JACK_DEFAULT_SERVER, or default]
+    /// Name of the JACK server to measure [default: that of JACK_DEFAULT_SERVER, or default]
     ///
-    /// It says the period, the sample rate, and the policy and priority of the measured thread.
+    /// The server sets the period, the sample rate, and the policy and priority of the measured
+    /// thread.
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
     /// What it says, asked once.

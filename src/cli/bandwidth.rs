@@ -30,15 +30,15 @@ pub(super) struct BandwidthFlags {
     /// pipe, unix, tcp, file_read, mmap_read, memory_read, memory_write, memory_copy; null_call,
     /// read_call, write_call, stat_call, open_call, signal_install, signal, protection_fault,
     /// page_fault, mmap, select, epoll, switch, fork, exec, shell.
-    /// docs/reference/probes/classics.md says what each is.
+    /// docs/reference/probes/classics.md defines each.
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     only: Vec<String>,
     /// Sizes of messages and buffers, as 4KiB,64KiB [default: 64KiB,1MiB]
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     sizes: Vec<ByteSize>,
-    /// Where the file is made that file_read and mmap_read read [default: /var/tmp]
+    /// Directory for the file that file_read and mmap_read read [default: /var/tmp]
     ///
-    /// It has no name and at least 16 MiB.
+    /// The file has no name and at least 16 MiB.
     #[arg(long, value_name = "DIR")]
     file_dir: Option<PathBuf>,
 }

@@ -21,17 +21,16 @@ use crate::{
 
 /// Find settings that hurt latency, and how to fix them.
 ///
-/// Settings that a killed tardy left changed are restored first; otherwise it only reads, unless
-/// --measure is given: then each setting is toggled, compared and restored.
+/// tardy first restores settings that a killed tardy left changed. Otherwise it only reads, except
+/// with --measure, which toggles, compares and restores each setting.
 ///
-/// Exit code 1: something serious was found, which can delay a real-time thread by a millisecond or
-/// more.
+/// Exit code 1: a serious finding, which can delay a real-time thread by a millisecond or more.
 #[derive(Debug, Args)]
 pub(super) struct CheckFlags {
     /// CPUs that must respond in time, e.g. 0-3,7; also check their isolation
     #[arg(long, value_name = "LIST")]
     cpus: Option<Cpus>,
-    /// Also show what is fine, one line each
+    /// Also show settings that are fine, one line each
     #[arg(long)]
     all: bool,
     #[command(flatten)]

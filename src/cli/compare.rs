@@ -27,10 +27,10 @@ use crate::{
 
 /// Compare runs; with three or more per side, give a verdict
 ///
-/// `compare A B C` puts B and C beside A. `compare A1 A2 A3 --vs B1 B2 B3` judges whether B is
-/// better or worse than A, by how much runs of one side differ among themselves: one run beside
-/// one other is described and never judged. `compare PLAN1 PLAN2` holds plans against the first,
-/// row by row. `compare A --published ID` puts A beside a published table.
+/// `compare A B C` shows B and C beside A. `compare A1 A2 A3 --vs B1 B2 B3` judges whether B is
+/// better or worse than A, based on the spread of the runs of each side; one run per side gets no
+/// verdict. `compare PLAN1 PLAN2` compares plans with the first, row by row. `compare A --published
+/// ID` shows A beside a published table.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 better, or the same within the margin; 1 worse; 2 error; \
                         3 inconclusive; 4 a run is invalid.")]
@@ -38,27 +38,27 @@ pub(super) struct CompareFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`; the first ones are A
     #[arg(value_name = "RUN", required_unless_present = "published")]
     runs: Vec<String>,
-    /// The runs of B; what stands before are the runs of A
+    /// Runs of B; the runs before --vs are those of A
     #[arg(long, value_name = "RUN", num_args = 1..)]
     vs: Vec<String>,
     /// What to judge: p50, p90, p99, p99.9, p99.99, max, missed [default: p50,p99,p99.9]
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     figures: Vec<ComparedFigure>,
-    /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
+    /// Largest difference that still counts as the same [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
     /// Limit for B: worse<5%@p99 or 'worse<5%@p99 vs RUN'; repeatable
     ///
-    /// Decided on the interval of the ratio, which takes three runs of each side. Behind vs stand
-    /// the runs to compare with, separated by commas, in place of A; B are then the runs
-    /// behind --vs, or all others. Then the exit code is that of the gates: 0 where all
-    /// pass, 1 where one fails, 3 where one is inconclusive.
+    /// Decided on the interval of the ratio, which takes three runs per side. After vs come the
+    /// runs to compare with, separated by commas, instead of A; B is then the runs after --vs, or
+    /// all others. The exit code is that of the gates: 0 if all pass, 1 if one fails, 3 if one is
+    /// inconclusive.
     #[arg(long = "gate", value_name = "LIMIT")]
     gates: Vec<WorseGate>,
-    /// Put one run beside a published table; `list` names them all
+    /// Show one run beside a published table; `list` lists the tables
     ///
-    /// The figures that both have, and what differs in method; nothing is judged, and the exit code
-    /// is 0.
+    /// Shows the metrics that both have, and differences in method. It gives no verdict, and the
+    /// exit code is 0.
     #[arg(
         long,
         value_name = "ID",

@@ -20,8 +20,7 @@ From cyclictest:
   tardy run --priority 90 --interval 1ms --duration 60s
 
   -l N is --samples N, -a LIST is --cpus LIST, -b 100 is --stop-over 100us,
-  -q is --quiet, -v is --raw; -m, -n, -S, -t, -d 0 and -h are what tardy does
-  anyway.";
+  -q is --quiet, -v is --raw; tardy always does -m, -n, -S, -t, -d 0 and -h.";
 
 /// Flags of cyclictest that `tardy run` does not have, short and long, and what is meant here.
 const FLAGS: &[(&str, &str, &str)] = &[

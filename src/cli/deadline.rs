@@ -15,18 +15,16 @@ use crate::{
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct DeadlineFlags {
-    /// Also print the share of periods that met this deadline, and rows of misses
+    /// Also print the share of periods that met this deadline, and consecutive misses
     ///
-    /// From the expiry to the wake-up; of messages, to the answer or the packet; of attached
-    /// threads that sleep by a timer, to the end of their work, which is measured where this is
-    /// given; of --work, to its end. Attached threads may have one each, by their names:
-    /// ctl=1ms,act=5ms.
+    /// The time from the expiry to the wake-up; for messages, to the answer or the packet; for
+    /// --work and for attached threads with a timer, to the end of the work. Attached threads may
+    /// have one each, by name: ctl=1ms,act=5ms.
     ///
     /// Periods that passed while the thread slept count, each as late as the wake-up that served
-    /// it; where the end of work is judged, each period without any is missed. Bursts, and the
-    /// most misses in any 10, 100 and 1,000 periods, take the single samples that --raw keeps,
-    /// which are of wake-ups and messages. A run remembers its deadline, and `tardy show` uses it
-    /// without --deadline.
+    /// it. If the end of work is judged, a period without work is missed. Bursts, and the most
+    /// misses in any 10, 100 and 1,000 periods, need the single samples of --raw. The run remembers
+    /// its deadline: `tardy show` uses it.
     #[arg(long, value_name = "TIME", value_parser = parsed)]
     deadline: Option<Deadlines>,
 }

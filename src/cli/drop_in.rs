@@ -33,9 +33,9 @@ const MOST_BINS: u64 = 1_000_000;
 
 /// Run with cyclictest's options and output format
 ///
-/// The run is kept as any other: `tardy show last`, `tardy why last`. Every thread has one CPU and
-/// the same interval and priority; the other numbers are as there: times in us. A link to tardy
-/// with the name cyclictest does the same.
+/// The run is saved like any other: `tardy show last`, `tardy why last`. Every thread has one CPU
+/// and the same interval and priority. Times are in us, as in cyclictest. A link to tardy with the
+/// name cyclictest does the same.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct CyclictestFlags {

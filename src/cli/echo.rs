@@ -30,9 +30,9 @@ const BYTES_MAX: i64 = 16 << 20;
 
 /// Answer pingpong and stream from another machine
 ///
-/// Returns each message to its sender until Ctrl-C, then prints a table of what it answered. It
-/// serves up to 16 peers at a time and never sends more than it received. Before it listens, it
-/// drops root and all capabilities but those for real-time priority and locked memory. On the other
+/// Returns each message to its sender until Ctrl-C, then prints a table of its peers. It serves up
+/// to 16 peers at a time and never sends more than it received. Before it listens, it drops root
+/// and all capabilities except those for real-time priority and locked memory. On the other
 /// machine: `tardy run pingpong --to HOST:PORT`.
 #[derive(Debug, Args)]
 pub(super) struct EchoFlags {

@@ -21,13 +21,12 @@ use crate::{
 
 /// Write runs in the format of another program
 ///
-/// Figures and histograms are written for cyclictest's readers, HdrHistogram's, SQL engines,
-/// Prometheus and InfluxDB; single samples of a run with --raw as csv and parquet; the stacks of a
-/// profile as folded and pprof; what happened around the late samples, for ui.perfetto.dev and
-/// other viewers of traces, as perfetto and chrome; and whether runs are valid as a test report,
-/// junit or tap. For a test report each run is checked for its validity, and against each --gate.
-/// What the samples do not decide is skipped in the report, and an invalid run is an error there,
-/// whatever its gates say.
+/// Formats: metrics and histograms for readers of cyclictest and HdrHistogram, SQL engines,
+/// Prometheus and InfluxDB; single samples of a run with --raw (csv, parquet); stacks of a profile
+/// (folded, pprof); events around late samples for trace viewers such as ui.perfetto.dev (perfetto,
+/// chrome); and test reports (junit, tap). A test report has the validity of each run and the
+/// result of each --gate. An inconclusive gate is reported as skipped, and an invalid run as an
+/// error.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written, and every gate passed; 1 a gate failed, or \
                         --stop-over ended a run; 2 error; 3 a gate is inconclusive; 4 a run is \
@@ -39,13 +38,13 @@ pub(super) struct ExportFlags {
     /// The format to write
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     ///
-    /// Without it, or as -, standard output. parquet, histogram-parquet, perfetto and pprof are
-    /// binary: they need a file, or -o - into a pipe.
+    /// Default, or -: standard output. parquet, histogram-parquet, perfetto and pprof are binary:
+    /// they need a file, or -o - into a pipe.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The series to write as hgrm; all together without it
+    /// Series to write as hgrm [default: all together]
     #[arg(long, value_name = "SERIES")]
     series: Option<String>,
     #[command(flatten)]

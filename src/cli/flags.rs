@@ -60,7 +60,7 @@ pub(super) struct FormatFlags {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct WithoutFlags {
-    /// Show what is left without the time that something took
+    /// Show latencies without the time of one cause
     #[arg(long, value_enum, value_name = "WHAT")]
     without: Option<Without>,
 }
@@ -106,8 +106,8 @@ impl WithoutFlags {
 pub(super) struct CommandFlags {
     /// A command of your own as a load, run by sh -c; repeatable
     ///
-    /// At the end it is killed, with every process that it started. Its work is measured as CPU
-    /// time. A command that ends before the run counts as died, even with exit code 0.
+    /// At the end tardy kills it, with every process that it started. Its work is measured as CPU
+    /// time. A command that ends before the run counts as dead, even with exit code 0.
     #[arg(long = "load-command", value_name = "CMD")]
     pub load_commands: Vec<String>,
 }

@@ -26,12 +26,12 @@ use crate::{
 pub(super) struct GateFlags {
     /// Limit, e.g. p99.9<=80us, missed=0, 'worse<5%@p99 vs RUN'; repeatable
     ///
-    /// Decided on the 95% interval: pass (exit code 0), fail (1), or inconclusive (3). It holds
-    /// for every series, or for the one that is named before the colon. Metrics other than
-    /// latencies, as those of bandwidth and noise, have limits by their names and in their units,
-    /// for the mean of the repeats; counts, as xruns=0, for the sum. worse<5%@p99 vs RUN allows
-    /// more than in RUN by this, by the interval of the ratio as `tardy compare` has it: that takes
-    /// three runs of each, as of a plan's repeats, against RUN,RUN,RUN.
+    /// Decided on the 95% interval: pass (exit code 0), fail (1), or inconclusive (3). It applies
+    /// to every series, or to the one named before a colon: cpu1:max<1ms. Other metrics, e.g. of
+    /// bandwidth and noise, have limits by name and in their own unit: on the mean of the repeats,
+    /// or on the sum of counts (xruns=0). worse<5%@p99 vs RUN fails if p99 is more than 5% above
+    /// RUN. It uses the interval of `tardy compare`, which takes three runs per side: the repeats
+    /// of a plan against RUN,RUN,RUN.
     #[arg(long = "gate", value_name = "EXPR")]
     pub gates: Vec<RunGate>,
 }

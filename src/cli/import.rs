@@ -35,10 +35,10 @@ const INFO_FILE: &str = "info.yml";
 
 /// Make runs of the files of other programs: cyclictest and others
 ///
-/// A file is recognised by what is in it. Its run has the status `imported`, the facts that the
-/// file has, and a caveat for what it leaves open; `show`, `compare`, `report`, `plot` and gates
-/// work on it. It is never `last`. Of a directory every file is imported, in the order of names;
-/// what is not known there, directories in it and links are named and skipped.
+/// The format is recognized by the content. The run has the status `imported`, the facts in the
+/// file, and a caveat for missing facts. `show`, `compare`, `report`, `plot` and gates work on it.
+/// It is never `last`. From a directory every file is imported, in the order of names; unknown
+/// files, subdirectories and links are reported and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all imported; 2 a file that cannot be imported, or \
                         nothing in a directory is. What is imported up to then stays.")]
@@ -48,13 +48,13 @@ pub(super) struct ImportFlags {
     files: Vec<PathBuf>,
     /// Name of the run and of its directory
     ///
-    /// Of several runs each gets a number behind it.
+    /// With several runs, a number is appended to each.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The format of the files, instead of the one that each looks like
+    /// Format of the files [default: recognized by the content]
     #[arg(long, value_name = "KIND", value_parser = format_name())]
     from: Option<&'static ImportFormat>,
-    /// The unit of latencies where a file does not say it; without it, us
+    /// Unit of latencies, if the file does not state it [default: us]
     ///
     /// A file that states another unit is refused.
     #[arg(long, value_name = "UNIT")]
@@ -71,10 +71,10 @@ struct ColumnFlags {
     /// Column of latencies: its name in the first line, or its number from 1
     #[arg(long, value_name = "COLUMN")]
     latency_column: Option<String>,
-    /// The column of times in seconds; with it every sample is kept with its time
+    /// Column of times in seconds; each sample is then kept with its time
     #[arg(long, value_name = "COLUMN", requires = "latency_column")]
     time_column: Option<String>,
-    /// The column that tells series apart: CPUs, or names
+    /// Column of the series: CPUs, or names
     #[arg(long, value_name = "COLUMN", requires = "latency_column")]
     series_column: Option<String>,
 }

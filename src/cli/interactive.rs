@@ -35,14 +35,14 @@ pub(super) struct InteractiveFlags {
     ///
     /// --interval sets how often it is due.
     ///
-    /// Of timer, a series cpu0/response has the time from the expiry to the end of the work, which
-    /// --deadline judges.
+    /// With timer, the series cpu0/response has the time from the expiry to the end of the work.
+    /// --deadline judges it.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     work: Option<Nanos>,
     /// Loops per millisecond of work, from the metric `work` of another run
     ///
-    /// By default what this CPU does in a millisecond, measured before the run. The same number
-    /// gives the same work to runs at other frequencies or on other machines.
+    /// Default: measured on this CPU before the run. Give the same number to runs at other
+    /// frequencies or on other machines, so that they do the same work.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     loops_per_ms: Option<u64>,
 }

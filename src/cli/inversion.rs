@@ -28,10 +28,10 @@ const LEAST_PRIORITY: u32 = 3;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Inversion")]
 pub(super) struct InversionFlags {
-    /// CPU time for which the low-priority thread has the mutex [default: 500us]
+    /// CPU time for which the low-priority thread holds the mutex [default: 500us]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     hold: Option<Nanos>,
-    /// CPU time of the medium-priority thread that runs meanwhile [default: 5ms]
+    /// CPU time that the medium-priority thread uses meanwhile [default: 5ms]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     hog: Option<Nanos>,
 }

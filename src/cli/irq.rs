@@ -23,7 +23,7 @@ pub(super) struct IrqFlags {
     /// Interrupts per second [default: 1024]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(64..=8_192))]
     frequency: Option<u32>,
-    /// Work after each wake-up, as its undisturbed time; 0us for no work [default: 100us]
+    /// Work after each wake-up, as its duration without disturbance; 0us for none [default: 100us]
     #[arg(long, value_name = "TIME", value_parser = time)]
     cpu_loop: Option<Nanos>,
 }

@@ -14,7 +14,7 @@ use crate::{
     units::{Nanos, span},
 };
 
-/// List runs, comparisons and plans, oldest first .
+/// List runs, comparisons and plans, oldest first.
 ///
 /// With --where only runs are listed, those of plans among them. If some are other users', a column
 /// shows the number of their owner.
@@ -31,12 +31,11 @@ pub(super) struct ListFlags {
 pub(super) struct WhereFlags {
     /// Only these runs: `kernel=6.12* load=hackbench p99>100us started>=2026-10-01`
     ///
-    /// Conditions that all must hold. Texts are compared by = and != with patterns, in which *
-    /// stands for any text and ? for one character: name, id, kernel, machine (or host), probe,
-    /// load, policy, cpus, status, verdict, series, and of runs of a plan plan and cell. Times are
-    /// compared by =, !=, <, <=, > and >= too, and need a unit: p50, p99, p99.9 and max of the
-    /// worst series (of those that series= names), duration. started takes dates (UTC), or with =
-    /// the beginning of one.
+    /// All conditions must hold. Compare texts by = and != with a pattern, where * is any text and
+    /// ? one character: name, id, kernel, machine (or host), probe, load, policy, cpus, status,
+    /// verdict, series; in plans also plan and cell. Compare times also by <, <=, > and >=, with a
+    /// unit: duration, and p50, p99, p99.9 and max of the worst series (or of those that series=
+    /// selects). started takes dates (UTC), and with = the beginning of one.
     #[arg(long = "where", value_name = "CONDITIONS", help_heading = "Runs")]
     pub question: Option<Where>,
 }

@@ -24,7 +24,7 @@ use crate::{
         alone::{AloneEnd, LoadOnlyRun},
     },
     sys::signals::Quit,
-    units::{Nanos, count, rate, span},
+    units::{ByteSize, Nanos, count, rate, span},
 };
 
 /// Run loads alone, without measuring
@@ -192,12 +192,17 @@ fn load_json(load: &Load) -> Value {
 
 /// All loads and their parameters, for help and `--list`.
 fn list_text() -> String {
-    let mut lines = vec!["Loads, their parameters and defaults:".to_owned()];
+    let mut lines = vec![format!(
+        "Loads, with the defaults and bounds of their parameters.\n\
+         Times need a unit ({}). Sizes are in bytes, or have a\nunit ({}).",
+        Nanos::units(),
+        ByteSize::units()
+    )];
     for load in LOADS {
         lines.push(format!("\n  {}: {}", load.name, load.summary));
         for parameter in load.parameters {
             let (key, default, kind) = (parameter.key, parameter.default, parameter.kind);
-            lines.push(format!("    {key}={default}: {} ({})", parameter.help, kind.expected()));
+            lines.push(format!("    {key}={default}: {} ({})", parameter.help, kind.bounds()));
         }
     }
     lines.join("\n")

@@ -16,7 +16,7 @@ const PACE_NS: i64 = 50_000;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Noise")]
 pub(super) struct NoiseFlags {
-    /// The shortest time that counts as a gap between two clock reads [default: 1us]
+    /// Shortest time between two clock reads that counts as an interruption [default: 1us]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     gap_over: Option<Nanos>,
 }

@@ -38,9 +38,9 @@ use record::{commands_of, record};
 /// Measure a plan on this machine: probes, loads and setups, interleaved
 ///
 /// Each cell is a run, measured by `tardy run`. Every combination is measured once before any is
-/// measured again, in an order drawn by a seed. The record, plan.json, is replaced after each cell,
-/// so that a plan which was interrupted or killed continues with --resume, and measures nothing
-/// twice. docs/reference/plans.md describes the file.
+/// repeated, in an order drawn by a seed. plan.json is saved after each cell: --resume continues an
+/// interrupted or killed plan, and measures nothing twice. docs/reference/plans.md describes the
+/// file.
 ///
 /// Exit codes: 0 done, 1 a gate failed, 2 an error, also of one cell, 3 a gate is inconclusive or a
 /// cell for it was not measured, 4 a cell is invalid.
@@ -59,13 +59,13 @@ pub(super) struct MeasuringFlags {
     /// Continue an interrupted, killed or unfinished plan: its directory or name
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "name"])]
     resume: Option<PathBuf>,
-    /// Only show what would be done and how long it takes
+    /// Only show the steps and the time they take
     #[arg(long)]
     check: bool,
-    /// How long all of it may take, with arming and preparing
+    /// Total time, with preparation
     ///
-    /// No cell is begun that would not fit. The time of earlier sittings counts. The default is the
-    /// plan's `budget`, else as long as it takes.
+    /// No cell starts that would not fit. The time of earlier sessions counts. Default: the plan's
+    /// `budget`, else no limit.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     budget: Option<Nanos>,
     #[command(flatten)]

@@ -12,8 +12,8 @@ use crate::{
 
 /// Show who used the CPUs during a run: contexts of each CPU, tasks, functions
 ///
-/// Of runs that were measured with --profile. `tardy export --to folded` writes the stacks for a
-/// flame graph of another program.
+/// Needs a run measured with --profile. `tardy export --to folded` writes its stacks for flame
+/// graph programs.
 #[derive(Debug, Args)]
 pub(super) struct ProfileFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
@@ -23,9 +23,9 @@ pub(super) struct ProfileFlags {
     #[arg(long, value_name = "ROWS", default_value = "15")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     top: u32,
-    /// Only late moments: the stacks in peaks, weighted by their time
+    /// Show only late moments: the stacks in peaks, weighted by their time
     ///
-    /// Of runs that were measured with --trace peaks, with or without --profile.
+    /// Needs a run measured with --trace peaks, with or without --profile.
     #[arg(long)]
     late: bool,
     #[command(flatten)]

@@ -28,27 +28,26 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Record what every CPU does, and keep the last seconds before a trigger
 ///
-/// A flight recorder: the kernel writes down task switches, interrupts, softirqs, wake-ups of
-/// real-time tasks and long functions of every CPU, in memory that is used again and again. At the
-/// trigger the last seconds go into a file for ui.perfetto.dev or other viewers of traces. The
-/// trigger is Ctrl-C, SIGTERM, or SIGUSR1; a file that is touched or made (--when-touched); or the
-/// end of --duration. Where the trigger is to be a late wake-up, use `tardy run --stop-over 1ms
-/// --record 5s`, also for your own program: `tardy run attach --pid PID --stop-over 1ms --record
-/// 5s`.
+/// A flight recorder: the kernel records task switches, interrupts, softirqs, wake-ups of real-time
+/// tasks and long functions of every CPU in a ring buffer. At the trigger tardy writes the last
+/// seconds to a file for ui.perfetto.dev or other trace viewers. The trigger is Ctrl-C, SIGTERM, or
+/// SIGUSR1; a file that is touched or created (--when-touched); or the end of --duration. To
+/// trigger on a late wake-up, use `tardy run --stop-over 1ms --record 5s`, or for your own program
+/// `tardy run attach --pid PID --stop-over 1ms --record 5s`.
 #[derive(Debug, Args)]
 #[command(after_help = "Needs root, or CAP_BPF and CAP_PERFMON. Takes 8 MiB of memory for each \
                         CPU.\n\nExit codes: 0 written; 2 error.")]
 pub(super) struct RecordVerbFlags {
-    /// How much to keep of what was before the trigger
+    /// How much time before the trigger to keep
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = positive)]
     last: Nanos,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The format [default: chrome for a FILE that ends in .json, else perfetto]
     #[arg(long, value_name = "VIEWER", value_parser = formats())]
     to: Option<String>,
-    /// Also stop when this file is touched, or made
+    /// Also stop when this file is touched or created
     #[arg(long, value_name = "FILE")]
     when_touched: Option<PathBuf>,
     /// Also stop after this time

@@ -17,10 +17,10 @@ use crate::{
 
 /// Close the sample files that a killed run left open
 ///
-/// During a run with --raw its latest samples stand in samples/NNNNNN.spool, which only tardy
-/// reads. After a kill they are still there. This writes the Parquet file that an orderly end would
-/// have written, says which samples are missing, and changes nothing else: the run stays a crashed
-/// one. A run that is still being measured is refused; one that ended in order needs no repair.
+/// During a run with --raw the latest samples are in samples/NNNNNN.spool, which only tardy reads.
+/// After a kill the file is still there. `repair` writes the missing Parquet file, reports which
+/// samples are lost, and changes nothing else: the run remains "crashed". It refuses a run that is
+/// still being measured; a run that ended normally needs no repair.
 #[derive(Debug, Args)]
 pub(super) struct RepairFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`

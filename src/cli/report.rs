@@ -35,30 +35,29 @@ use crate::{
 
 /// Make a self-contained HTML page of one run, or of several side by side.
 ///
-/// Of several runs the page begins with their comparison: each beside the first, described; or B
-/// against A, judged, where --vs divides them and each side has three runs or more.
+/// With several runs the page begins with their comparison: each beside the first, without a
+/// verdict; or B against A with a verdict, if you give --vs and three or more runs per side.
 ///
-/// Of a plan the page has the matrix of its cells, of several plans all of them beside each other,
-/// each judged against the first row by row; of a comparison by `tardy ab` its answer, looks and
-/// blocks. Each run has a link to its own page; those pages are written too, into a directory
-/// beside it: of x.html into x.pages.
+/// For a plan the page has the matrix of its cells; for several plans, all matrices side by side,
+/// each judged row by row against the first. For `tardy ab` it has the answer, the interim analyses
+/// and the blocks. Each run has its own page, in a directory beside the first page: for x.html in
+/// x.pages.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
     /// Paths, names, starts of ids, `last` or `last~1`; or plans, or one `tardy ab`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
-    /// The runs of B; what stands before are the runs of A
+    /// Runs of B; the runs before --vs are those of A
     #[arg(long, value_name = "RUN", num_args = 1..)]
     vs: Vec<String>,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     ///
     /// Its name ends in .html.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Of a plan or `tardy ab`: number of pages of single runs, at most [default: 100]
+    /// For a plan or `tardy ab`: largest number of pages of single runs [default: 100]
     ///
-    /// Each has about 1 MB. They are made in the order in which the runs were measured. 0 makes no
-    /// page of a single run.
+    /// Each has about 1 MB. Pages are made in the order of measurement. 0 makes none.
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
     #[command(flatten)]
@@ -68,16 +67,16 @@ pub(super) struct ReportFlags {
 /// Draw one run, or several for comparison, as SVG, PNG or PDF.
 ///
 /// For papers, readmes and mails. Percentiles and histograms of several runs are overlaid: one
-/// colour per run, one dash pattern per series. Scatters and heat maps are drawn side by side on
-/// the same scales.
+/// color per run, one dash pattern per series. Scatters and heat maps are drawn side by side on the
+/// same scales.
 #[derive(Debug, Args)]
 pub(super) struct PlotFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     ///
-    /// The end of its name selects the format: .svg, .png or .pdf.
+    /// Its extension selects the format: .svg, .png or .pdf.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// What the picture shows
@@ -89,21 +88,21 @@ pub(super) struct PlotFlags {
     /// A line above the names of the runs
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The series to show, as cpu0,cpu3 [default: all]
+    /// Series to show, e.g. cpu0,cpu3 [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     series: Vec<String>,
     /// What percentiles and histograms count [default: periods where more than 0.1% was missed]
     #[arg(long, value_enum, value_name = "VIEW")]
     view: Option<PlotView>,
-    /// The range of the latency axis, as 10us..1ms, ..1ms or 10us.. [default: that of the data]
+    /// Range of the latency axis, e.g. 10us..1ms, ..1ms or 10us.. [default: that of the data]
     ///
-    /// What lies outside stands at the edge. A range below a factor of six is widened to one.
+    /// Values outside are drawn at the edge. A range below a factor of six is widened to six.
     #[arg(long, value_name = "RANGE")]
     latency_range: Option<LatencyRange>,
-    /// The part of the time that scatters and heat maps show: 5s..10s, ..10s, 5s.. [default: all]
+    /// Time range of scatters and heat maps: 5s..10s, ..10s, 5s.. [default: all]
     ///
-    /// In the time of the run, from its start on. Points and cells of a short part are finer, and
-    /// the picture says where the run's largest latency is outside of it.
+    /// Counted from the start of the run. A short range has finer points and cells. If the largest
+    /// latency of the run is outside, the picture says so.
     #[arg(long, value_name = "RANGE")]
     time_range: Option<TimeRange>,
 }
@@ -118,15 +117,15 @@ enum PlotView {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PlotKind {
-    /// Latencies over time, a point each
+    /// Latency over time, one point per sample
     Scatter,
     /// Latency by percentile, from 50% to as many nines as the samples support
     Percentile,
-    /// Number of samples by time and latency, as colours
+    /// Number of samples by time and latency, as colors
     Heatmap,
     /// Number of samples by latency, both scales logarithmic
     Histogram,
-    /// By which factor runs differ from the first, percentile by percentile, with intervals
+    /// Ratio of each run to the first, percentile by percentile, with intervals
     Shift,
 }
 

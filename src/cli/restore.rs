@@ -12,10 +12,10 @@ use crate::{
 
 /// Restore the settings that a killed tardy left changed.
 ///
-/// Interrupts, cpusets, CPUs of tasks, governors: before tardy changes anything, it writes the old
-/// value to /run/tardy/journal. Unless it was killed (kill -9,
-/// out of memory), it restores everything itself. A tardy that is alive holds a lock on that file:
-/// its changes are left alone, whichever container it runs in.
+/// Before tardy changes a setting (interrupts, cpusets, CPUs of tasks, governors), it writes the
+/// old value to /run/tardy/journal. It restores everything itself unless it is killed (kill -9, out
+/// of memory). A running tardy locks its journal: its changes are not touched, even if it runs in
+/// another container.
 #[derive(Debug, Args)]
 pub(super) struct RestoreFlags {
     #[command(flatten)]

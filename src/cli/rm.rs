@@ -14,10 +14,9 @@ use crate::{
 
 /// Remove runs, comparisons and plans, with all their files.
 ///
-/// Asks nothing, and names what it removed. All are looked at before the first is removed, and
-/// nothing is where one of them cannot be: a run that is still being measured, a directory with a
-/// file in it that tardy did not write, a link, and for root what belongs to another user. A
-/// comparison or a plan goes with all its runs, or stays whole.
+/// Removes without asking, and names each removed run. If one of them cannot be removed, nothing
+/// is: a running run, a directory with a file that tardy did not write, a link, or, for root, files
+/// of another user. A comparison or a plan is removed with all its runs.
 #[derive(Debug, Args)]
 pub(super) struct RmFlags {
     /// Paths, names, complete ids, `last` or `last~1`

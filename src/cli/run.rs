@@ -56,9 +56,9 @@ use crate::{
 /// A bare `tardy run` measures timer wake-ups on every CPU for 60 s. No load runs unless
 /// you give --load.
 ///
-/// A kill or a full disk costs at most the last second of the record. A power cut costs what the
-/// kernel had not written yet, by its defaults up to half a minute, of single samples (--raw) up to
-/// 45 s; when tardy has ended, the disk holds the whole run.
+/// A kill or a full disk loses at most the last second of the record. A power cut loses the data
+/// that the kernel had not written yet: by default up to 30 s, and up to 45 s of single samples
+/// (--raw). Once tardy has ended, the disk has the complete run.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct RunFlags {
@@ -107,7 +107,7 @@ struct RecordFlags {
     /// Also keep every single sample, as Parquet files
     #[arg(long)]
     raw: bool,
-    /// Directory for the run, instead of a new one in the store
+    /// Directory for the run [default: a new one in the store]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Name of the run and of its directory
@@ -119,18 +119,18 @@ struct RecordFlags {
     /// Descriptor of its directory and id, of a run that a plan or a comparison starts
     #[arg(long, value_name = "FD:ID", hide = true, requires = "output")]
     part_of: Option<PartOf>,
-    /// Also print how often each CPU was interrupted, and by what
+    /// Also print how often each CPU was interrupted, by source
     #[arg(long, conflicts_with = "quiet")]
     interrupts: bool,
     /// Show a live full-screen view of the run, like `tardy top`
     ///
-    /// The key q leaves that view, and the run continues; ? explains the others. Without a terminal
-    /// there is a line now and then, as without this option.
+    /// The key q closes the view, and the run continues; ? explains the other keys. Without a
+    /// terminal this option has no effect.
     #[arg(long, conflicts_with = "quiet")]
     live: bool,
     /// Print only the result: no progress, no hints
     ///
-    /// As text that is the verdict and the headline, a line each; `tardy show` has the rest.
+    /// As text: one line with the verdict and one with the headline. `tardy show` prints the rest.
     #[arg(long)]
     quiet: bool,
 }

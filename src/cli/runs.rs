@@ -35,20 +35,20 @@ pub(super) struct ShowFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
-    /// Also print how often each CPU was interrupted, and by what
+    /// Also print how often each CPU was interrupted, by source
     #[arg(long, help_heading = "Output")]
     interrupts: bool,
     /// Also print 95% confidence intervals of the percentiles
     ///
-    /// Late samples come in groups, so that they say less than as many independent ones. With
-    /// fewer than 10 independent ones beyond a percentile the upper end is missing: "at least".
+    /// Late samples come in groups, so they carry less information than independent ones. With
+    /// fewer than 10 independent samples beyond a percentile, its upper end is unknown: "at least".
     #[arg(long, help_heading = "Output")]
     intervals: bool,
-    /// Also print whether the run was long enough, and levels of longer times
+    /// Also print whether the run was long enough, and expected maxima of longer times
     ///
-    /// Levels that are exceeded once in an hour, a day, a year, with 95% intervals, by a model of
-    /// the tail of each series; or why it is missing. Beyond ten times the observed time they are
-    /// extrapolations of a model, and marked. No gate uses them.
+    /// Latencies that are exceeded once in an hour, a day or a year, with 95% intervals, from a
+    /// model of the tail of each series; or why a model is missing. Beyond ten times the observed
+    /// time they are marked as extrapolations. No gate uses them.
     #[arg(long, help_heading = "Output")]
     tail: bool,
     /// Also print how long to run for this statement: p99.9<100us, cpu1:max<150us

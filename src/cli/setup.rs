@@ -25,8 +25,8 @@ use crate::{
 pub(super) struct SetupFlags {
     /// Scheduling policy of the measured threads: fifo, rr, deadline or other
     ///
-    /// By default fifo; of noise and bandwidth other, whose threads never sleep, and of
-    /// interactive, whose tasks are programs like any other.
+    /// Default: fifo; for noise, bandwidth and interactive: other. Threads of noise and bandwidth
+    /// never sleep, and the tasks of interactive are ordinary programs.
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// Real-time priority of the measured threads, 1 to 99 [default: 90]
@@ -34,7 +34,7 @@ pub(super) struct SetupFlags {
     pub priority: Option<u32>,
     /// CPU time for each thread of policy deadline [default: half of each interval]
     ///
-    /// RUNTIME/DEADLINE/PERIOD, as in 100us/1ms/1ms. A deadline thread that is pinned to one CPU
+    /// RUNTIME/DEADLINE/PERIOD, e.g. 100us/1ms/1ms. A deadline thread that is pinned to one CPU
     /// needs that CPU for itself: --cpus 3 --shield.
     #[arg(long, value_name = "TIMES", value_parser = budget)]
     deadline_params: Option<Budget>,
@@ -43,13 +43,13 @@ pub(super) struct SetupFlags {
     pub timer_slack: Nanos,
     /// Keep tasks, interrupts and kernel work off the measured CPUs
     ///
-    /// Restored at the end; after a kill, `tardy restore` does that.
+    /// tardy restores everything at the end; after a kill, `tardy restore` does.
     #[arg(long)]
     shield: bool,
     /// CPUs for loads and recording threads [default: those not measured; for loads all]
     #[arg(long, value_name = "CPUS")]
     housekeeping: Option<Cpus>,
-    /// Frequency governor of the measured CPUs, as performance
+    /// Frequency governor of the measured CPUs, e.g. performance
     #[arg(long, value_name = "GOVERNOR")]
     governor: Option<String>,
     /// Keep CPUs out of idle states (C-states) with an exit latency above this [default: 0us]
@@ -63,9 +63,9 @@ pub(super) struct SetupFlags {
     no_smt_sibling: bool,
     /// Change a system setting for the duration of the run, NAME=VALUE; repeatable
     ///
-    /// The old value is restored at the end; after a kill, `tardy restore` does that. NAME=now
-    /// leaves it as it is. Either way a setting that is another at the end makes the run invalid.
-    /// docs/reference/settings.md has the names.
+    /// tardy restores the old value at the end; after a kill, `tardy restore` does. NAME=now keeps
+    /// the present value. In both cases the run is invalid if the setting changed during the run.
+    /// docs/reference/settings.md lists the names.
     #[arg(long = "set", value_name = "SETTING")]
     settings: Vec<SettingChoice>,
 }

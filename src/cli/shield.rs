@@ -29,11 +29,11 @@ use crate::{
 
 /// Keep tasks and interrupts off CPUs while a command runs on them.
 ///
-/// Without COMMAND the shield stays until Ctrl-C; tardy then prints how to move a task onto it.
-/// Everything is restored at the end; after a kill, `tardy restore` does that.
+/// Without COMMAND the shield stays until Ctrl-C, and tardy prints how to move a task onto it.
+/// tardy restores everything at the end; after a kill, `tardy restore` does.
 #[derive(Debug, Args)]
 pub(super) struct ShieldFlags {
-    /// CPUs to shield, as 2-3
+    /// CPUs to shield, e.g. 2-3
     #[arg(value_name = "CPUS")]
     cpus: Cpus,
     /// Command to run on them; its exit code becomes that of tardy

@@ -17,23 +17,23 @@ const INDEX: &str = "index.html";
 
 /// Measure every probe under loads on this machine, with one index page
 ///
-/// Timers, messages, bandwidth, interactive tasks, device interrupts, noise and priority inversion,
-/// each three times in a random order. It is a plan that comes along (examples/suite-quick.toml,
-/// examples/suite-full.toml), so that Ctrl-C, kill -9, --resume, --check and gates are as those of
-/// `tardy plan`. In the end index.html lies in its directory, with what `tardy check` found before
-/// and a page of each run; `tardy report A B` holds two suites against each other.
+/// Measures timers, messages, bandwidth, interactive tasks, device interrupts, noise and priority
+/// inversion, each three times in a random order. The suite is a built-in plan
+/// (examples/suite-quick.toml, examples/suite-full.toml): --resume, --check and gates work as with
+/// `tardy plan`. At the end its directory has index.html, with the findings of `tardy check` and a
+/// page for each run. `tardy report A B` compares two suites.
 ///
-/// What a machine has no means for (a video load without a player) is a failed cell with its
-/// remedy; the rest is measured.
+/// A cell that cannot run on this machine (e.g. a video load without a player) fails and names a
+/// fix; the rest is measured.
 ///
 /// Exit codes: 0 done, 1 a gate failed, 2 an error, also of one cell, 3 a gate is inconclusive or a
 /// cell for it was not measured, 4 a cell is invalid.
 #[derive(Debug, Args)]
 pub(super) struct SuiteFlags {
-    /// A look at each: about five minutes (the default)
+    /// Measure each probe briefly: about five minutes (the default)
     #[arg(long, conflicts_with_all = ["full", "resume"])]
     quick: bool,
-    /// All loads, and longer: about an hour
+    /// Measure all loads, and longer: about an hour
     #[arg(long, conflicts_with = "resume")]
     full: bool,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(super) struct TimerFlags {
     interval: Option<Nanos>,
     /// CPUs to measure, e.g. 0-3,7; for messages LOCAL,REMOTE, e.g. 2,3
     ///
-    /// By default all that this process may use; for messages the first two of them.
+    /// Default: all CPUs that this process may use; for messages the first two of them.
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<CpuList>,
     /// How threads wait for the next expiry [default: nanosleep]
@@ -139,14 +139,14 @@ impl ValueEnum for WakeKind {
                  counts"
             }
             Self::Ppoll => {
-                "Time-outs of ppoll until the next expiry: includes entering the call, and slack \
-                 of 0.1%"
+                "Time-outs of ppoll until the next expiry: includes entering the call, and 0.1% \
+                 slack"
             }
-            Self::Pselect => "The same of pselect6",
-            Self::Epoll => "The same of epoll_pwait2, which kernels have from 5.11 on",
-            Self::Signal => "The signal of a periodic POSIX timer, waited for by sigwaitinfo",
+            Self::Pselect => "The same with pselect6",
+            Self::Epoll => "The same with epoll_pwait2, which needs Linux 5.11 or later",
+            Self::Signal => "The signal of a periodic POSIX timer, received by sigwaitinfo",
             Self::Uring => {
-                "Time-outs of io_uring until the next expiry, submitted and waited for by one call"
+                "Time-outs of io_uring until the next expiry: one call submits and waits"
             }
         };
         Some(PossibleValue::new(self.as_str()).help(help))

@@ -36,9 +36,8 @@ const COLUMNS: u16 = 120;
 
 /// View a run in progress: latencies, causes, loads, caveats
 ///
-/// Also a run that somebody else started, from another terminal or over SSH. It reads what the run
-/// writes and changes nothing; keys: q leaves, ? explains the others. After the run's end it shows
-/// how it ended.
+/// Shows also a run of another user, terminal or SSH session. It only reads the files of the run. q
+/// quits, ? explains the other keys. When the run ends, the view shows its result.
 #[derive(Debug, Args)]
 pub(super) struct TopFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1` [default: the running run]

@@ -17,10 +17,10 @@ use crate::{
 pub(super) struct TraceFlags {
     /// What to trace for each wake-up
     ///
-    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
-    /// distribution kernels have. Where that is missing, auto measures without and reports it.
-    /// Of messages, receive and, between two ends of this machine, pingpong and stream are traced
-    /// only with stages or peaks.
+    /// Tracing needs root (or CAP_BPF and CAP_PERFMON) and a kernel with type information (BTF), as
+    /// distribution kernels have. Without these, auto measures without tracing and reports it.
+    /// Messages are traced only with stages or peaks: receive, and pingpong and stream on this
+    /// machine.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
     /// Tracing backend [default: bpf, or tracefs if BPF is unavailable]
@@ -35,15 +35,15 @@ pub(super) struct TraceFlags {
     peak_over: Option<Nanos>,
     /// Use at most this much of the disk for peaks [default: 32MiB]
     ///
-    /// What comes when it is full is counted and left out, but for a new worst one. The sums of
-    /// causes have all.
+    /// When it is full, further peaks are counted but not kept, except a new worst one. The sums of
+    /// causes include all.
     #[arg(long, value_name = "SIZE", value_parser = peak_room)]
     peak_room: Option<u64>,
     /// Also keep all that every CPU did in the last TIME of the run: 5s
     ///
-    /// With --stop-over that is what led to the latency that ended it. `tardy export --to perfetto`
-    /// or `--to chrome` writes it for viewers of traces. Takes 8 MiB for each CPU: a very busy one
-    /// has no more than its last 250,000 events. Where wake-ups cannot be traced, it is an error.
+    /// With --stop-over this shows the events before the latency that ended the run. `tardy export
+    /// --to perfetto` or `--to chrome` writes it for trace viewers. It takes 8 MiB per CPU, which
+    /// is 250,000 events. It is an error if wake-ups cannot be traced.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     record: Option<Nanos>,
     /// When to record the kernel stack: a stack walk takes 5 to 10 us
@@ -52,8 +52,8 @@ pub(super) struct TraceFlags {
     /// Also sample every CPU at this rate per second [default: 99], for `tardy profile`
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON. Each sample interrupts its CPU for some
-    /// microseconds, which latencies include, and wakes it where it is idle. The profile is written
-    /// at the end of the run: a run that is killed has none.
+    /// microseconds, which latencies include, and wakes an idle CPU. The profile is written at the
+    /// end: a killed run has none.
     #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "99")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -72,9 +72,9 @@ impl ValueEnum for TraceBy {
         let help = match self {
             Self::Bpf => "Programs in the kernel, at its tracepoints",
             Self::Tracefs => {
-                "The kernel's own tracer, in a separate instance: for timer, on kernels where \
-                 BPF is refused or missing; needs root. It shows no stacks, locks, page faults or \
-                 stolen time, and every wake-up costs more"
+                "The kernel's tracer, in a separate instance: for timer, if BPF is refused or \
+                 missing; needs root. It shows no stacks, locks, page faults or stolen time, and \
+                 costs more per wake-up"
             }
         };
         Some(PossibleValue::new(self.as_str()).help(help))
@@ -102,9 +102,9 @@ impl ValueEnum for TraceMode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Stacks {
-    /// Only when a wake-up is late already, or about to be
+    /// Only if a wake-up is already late, or about to be
     Auto,
-    /// At each wake-up that interrupts kernel code, which is expensive
+    /// At each wake-up that interrupts kernel code: expensive
     Always,
     /// Never
     Off,

@@ -29,40 +29,39 @@ const LATEST_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 
 /// Show latency trends over many runs, and detect changes.
 ///
-/// Runs are compared that are alike in machine, probe, loads, policy, length and series: a row
-/// each. Runs of a day under one kernel are one value. Changes are found by ranks, with what nights
-/// depend on each other counted in; of all changes that are named 5% are wrong on average, however
-/// many rows there are. Invalid and imported runs, and those that did not end, are left out.
+/// A row has the runs with the same machine, probe, loads, policy, length and series. The runs of
+/// one day under one kernel are one value. Changes are found by ranks, which accounts for the
+/// dependence between nights. On average 5% of the reported changes are false, for any number of
+/// rows. Invalid, imported and unfinished runs are left out.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("alarms").args(["alarm", "output"]).multiple(true))]
 pub(super) struct TrendFlags {
     #[command(flatten)]
     question: WhereFlags,
-    /// Take invalid and imported runs too
+    /// Include invalid and imported runs
     #[arg(long = "all-runs", help_heading = "Runs")]
     all: bool,
-    /// Exit with 1 if latency became worse within the last DAYS [without: 1]
+    /// Exit with 1 if latency became worse within the last DAYS days [without: 1]
     ///
-    /// For a job that runs every night. Each night all nights so far are looked at, which a test
-    /// with 5% would answer with a false alarm within months; here the time between false alarms
-    /// is set by --run-length. A change is seen some nights after it came. A night is a day under
-    /// one kernel.
+    /// For a nightly job. An ordinary 5% test of all nights, repeated each night, would give a
+    /// false alarm within months; here --run-length sets the time between false alarms. A change is
+    /// detected some nights after it happened. A night is a day under one kernel.
     #[arg(long, value_name = "DAYS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(help_heading = "Alarm", value_parser = days)]
     alarm: Option<usize>,
     /// Mean nights between false alarms, over all metrics together
     ///
-    /// For --alarm, and for the alarms that the page of -o shows.
+    /// Applies to --alarm, and to the alarms on the page of -o.
     #[arg(long, value_name = "NIGHTS", default_value = RUN_LENGTH, requires = "alarms")]
     #[arg(help_heading = "Alarm")]
     run_length: u32,
-    /// Print the figures of the last DAYS days of each row too
+    /// Also print the metrics of the last DAYS days of each row
     ///
     /// A line for each day and kernel: the median of its runs' p99 and of their usual maximum, and
     /// their largest latency. JSON has all days.
     #[arg(long, value_name = "DAYS", help_heading = "Output", value_parser = days)]
     days: Option<usize>,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     ///
     /// One self-contained HTML page; its name ends in .html.
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]

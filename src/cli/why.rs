@@ -28,15 +28,15 @@ use crate::{
 const REMEDIES: &str = "\
 What to do about a cause:
   thread           compare the priorities: run --policy fifo; or shield the CPU
-  not preemptible  a kernel with preempt=full or PREEMPT_RT; the stack names who
-  interrupts off   the stack names the driver, or the console, that had them off
+  non-preemptible  a kernel with preempt=full or PREEMPT_RT; see the stack
+  interrupts off   the stack shows the driver, or the console, that disabled them
   hard interrupt   move it: /proc/irq/N/smp_affinity_list; or shield the CPU
   softirq          steer its source to another CPU; or PREEMPT_RT
-  host             nothing inside a virtual machine; on the host a separate CPU
+  host             no fix inside the virtual machine; reserve a CPU on its host
   tracing          run --stacks off, or --trace off
 
-Every cause, and what the names mean: docs/reference/causes.md; in Debian's package
-/usr/share/doc/tardy/docs/reference/causes.md.";
+All causes are explained in docs/reference/causes.md, which the Debian package
+installs as /usr/share/doc/tardy/docs/reference/causes.md.";
 
 /// Explain late wake-ups: verdict, causes, worst peaks
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(super) struct WhyFlags {
     without: WithoutFlags,
     #[command(flatten)]
     format: FormatFlags,
-    /// How many of the worst peaks to show with what happened, a number or all
+    /// How many of the worst peaks to explain: a number, or all
     ///
     /// JSON output has all that were kept.
     #[arg(
@@ -64,13 +64,14 @@ pub(super) struct WhyFlags {
     /// All peaks, a line each: when, how late, and the main cause
     #[arg(long, help_heading = "Peaks")]
     oneline: bool,
-    /// Only those of this series, as cpu0; of an attached thread's name both wake-ups and responses
+    /// Only peaks of this series, e.g. cpu0; the name of an attached thread selects its wake-ups
+    /// and responses
     #[arg(long, value_name = "NAME", help_heading = "Peaks")]
     series: Option<String>,
-    /// Only those that woke up on this CPU
+    /// Only peaks that woke up on this CPU
     #[arg(long, value_name = "CPU", help_heading = "Peaks")]
     cpu: Option<u32>,
-    /// Only those with this main cause, such as softirq or irqs_off
+    /// Only peaks with this main cause, e.g. softirq or irqs_off
     #[arg(long, value_name = "CAUSE", value_parser = cause, help_heading = "Peaks")]
     cause: Option<Cause>,
     /// Only from this time of the run on: 90s

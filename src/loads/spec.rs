@@ -279,7 +279,21 @@ impl ParameterKind {
         }
     }
 
-    /// For help and errors: `a whole number from 1 to 1000`.
+    /// For lists: `1 to 1000`, `4KiB to 64MiB`.
+    #[must_use]
+    pub fn bounds(self) -> String {
+        match self {
+            Self::Count { min, max } => format!("{min} to {max}"),
+            Self::Bytes { min, max } => format!("{} to {}", typed_size(min), typed_size(max)),
+            Self::Time { min_ns, max_ns } => {
+                format!("{} to {}", Nanos(min_ns).typed(), Nanos(max_ns).typed())
+            }
+            Self::Choice(words) => listed(words.iter().copied()),
+            Self::Text => "text".to_owned(),
+        }
+    }
+
+    /// For errors: `a whole number from 1 to 1000`.
     #[must_use]
     pub fn expected(self) -> String {
         match self {
@@ -295,6 +309,13 @@ impl ParameterKind {
             Self::Text => "a text".to_owned(),
         }
     }
+}
+
+/// A size in bytes as it is typed, in the largest unit that leaves a whole number: `64MiB`.
+fn typed_size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift);
+    whole.map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
 }
 
 /// Digits only: `+5`, which Rust's own parser takes, is nothing that help would show.
@@ -325,6 +346,16 @@ mod tests {
             r#"{"name":"hackbench","parameters":{"fds":20,"groups":4,"size":100,"transport":"socket","workers":"process"}}"#
         );
         assert_eq!(LoadSpec::parse("idle").unwrap().parameters.len(), 0);
+    }
+
+    #[test]
+    fn bounds_are_written_as_they_are_typed() {
+        let bounds = |load, at: usize| find(load).unwrap().parameters[at].kind.bounds();
+        assert_eq!(bounds("hackbench", 0), "1 to 1000");
+        assert_eq!(bounds("memory", 1), "4KiB to 16384GiB");
+        assert_eq!(bounds("netflood", 2), "1 to 1472");
+        assert_eq!(bounds("timers", 1), "50us to 1m");
+        assert_eq!(bounds("files", 0), "text");
     }
 
     #[test]

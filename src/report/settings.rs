@@ -6,7 +6,7 @@ use super::{change::with_interval, table::Table, terminal::fold};
 use crate::{
     plain::plain,
     run::{AbVerdict, SettingsRecord, TriedFigure, TriedSetting, UntriedSetting},
-    units::{cpus, span},
+    units::{cpus, percent, span},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -87,15 +87,14 @@ fn push_table<'a>(
 fn push_legend(out: &mut String, record: &SettingsRecord) {
     let all = record.settings.iter().flat_map(|setting| &setting.figures);
     out.push_str(&format!(
-        "{DIM}Change of the tried value against now, 95% interval. Of what is called helps or \
-         worse, {:.0}% are false at most, as an expectation over all figures \
-         (Benjamini-Hochberg).{DIM:#}\n",
-        record.false_discovery_rate * 100.0
+        "{DIM}Change from now to the tried value, 95% interval. On average at most {} of the \
+         verdicts helps and worse are false (Benjamini-Hochberg).{DIM:#}\n",
+        percent(record.false_discovery_rate, 0)
     ));
     if all.into_iter().any(|figure| figure.row.above_ns.is_some()) {
         out.push_str(&format!(
-            "{DIM}* of the share of samples above a threshold that is common to both, as blocks \
-             are too short for the percentile.{DIM:#}\n"
+            "{DIM}* Share of samples above a common threshold, as blocks are too short for the \
+             percentile.{DIM:#}\n"
         ));
     }
 }
@@ -211,7 +210,7 @@ mod tests {
             "cannot be tried here: preempt: no such\n",
             "already so: thp (never)\n",
             "not judged: governor: it ",
-            "* of the share of samples",
+            "* Share of samples above a common threshold",
             "\nhelps: timer_migration=0\n",
         ] {
             assert!(said.contains(part), "{part}: {said}");

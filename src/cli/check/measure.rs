@@ -39,25 +39,25 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Measuring what settings are worth")]
 pub(super) struct MeasureFlags {
-    /// Toggle each setting, compare the machine with and without, and restore it
+    /// Toggle each setting, compare both states, and restore it
     ///
-    /// Each is compared in blocks as `tardy ab` does. Needs root; nothing is kept changed.
+    /// Compares in blocks, like `tardy ab`. Needs root; no setting stays changed.
     #[arg(long)]
     pub measure: bool,
     /// Only these settings, e.g. timer_migration,thp (docs/reference/settings.md)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "measure")]
     only: Vec<String>,
-    /// What may be spent on all settings [default: 6 pairs of blocks of 2s each]
+    /// Total time for all settings [default: 6 pairs of blocks of 2s each]
     #[arg(long = "budget", value_name = "SUM", value_parser = positive, requires = "measure")]
     sum: Option<Nanos>,
-    /// Draws the order of the blocks [default: a random one, which is printed]
+    /// Seed for the order of the blocks [default: a random one, which is printed]
     #[arg(long, value_name = "N", requires = "measure")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     seed: Option<u64>,
     /// Write files that apply helpful settings at each boot; install nothing
     #[arg(long, value_name = "DIR", requires = "measure")]
     write: Option<PathBuf>,
-    /// Only say what would be tried, how long it takes, and what cannot be
+    /// Only show which settings would be tried, the time, and which cannot be tried
     #[arg(long, requires = "measure")]
     dry_run: bool,
     #[command(flatten)]

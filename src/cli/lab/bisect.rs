@@ -45,13 +45,13 @@ use crate::{
     units::{Nanos, many},
 };
 
-/// Find the kernel from which on a figure is worse, by halving.
+/// Find the first kernel with a worse metric, by bisection.
 ///
-/// Measures the good and the bad kernel in counted time, and takes the percentile that became worse
-/// by most, or else the maximum; then those between them, halving each time. A kernel is bad where
-/// the whole interval of its figure against the good one's lies above the margin, and good where it
-/// lies below. One that is neither, or does not boot, is skipped, and the answer may then be a
-/// range. It is taken for granted that the figure changed once.
+/// Measures the good and the bad kernel in virtual time, and selects the percentile that became
+/// worse by most, or else the maximum. Then it bisects the kernels between them. A kernel is bad if
+/// the whole interval of its metric relative to the good kernel is above the margin, and good if it
+/// is below. A kernel that is neither, or does not boot, is skipped; the answer may then be a
+/// range. bisect assumes that the metric changed once.
 ///
 /// Exit codes: 0 found, 3 the two do not differ or only a range was found.
 #[derive(Debug, Args)]
@@ -67,23 +67,23 @@ pub(super) struct BisectFlags {
     bad: String,
     /// Directory with the kernels between, ordered by name: bzImage*, *.deb
     ///
-    /// Numbers in names count by their value, 6.9 before 6.10 and 6.9-rc2 before 6.9; a number may
-    /// stand before, as in 017-bzImage.
+    /// Numbers in names sort by value: 6.9 before 6.10, and 6.9-rc2 before 6.9. A name may begin
+    /// with a number, e.g. 017-bzImage.
     #[arg(long, value_name = "DIR")]
     between: Option<PathBuf>,
-    /// Look at this load of the plan only
+    /// Measure only this load of the plan
     #[arg(long, value_name = "NAME")]
     load: Option<String>,
-    /// Look at this figure only: p50, p99, p99.9 or max
+    /// Judge only this metric: p50, p99, p99.9 or max
     #[arg(long, value_name = "FIGURE", value_parser = figure)]
     figure: Option<&'static str>,
     /// By how much a kernel may be worse and still be good [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "SHARE", value_parser = margin)]
     margin: Option<f64>,
-    /// Phase offsets of each kernel [default: as many as a verdict takes]
+    /// Phase offsets of each kernel [default: the number a verdict takes]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// Draws the phase offsets; the same seed draws the same ones
+    /// Seed for the phase offsets
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
     /// Time limit for one guest, in time of this machine

@@ -31,15 +31,15 @@ use crate::{
 
 /// Compare kernels load by load, over all phase offsets.
 ///
-/// Phase offsets of each kernel are compared with those of the first one, all figures of the matrix
-/// at an error probability of 5% together; a difference is stated with the least that it can be.
-/// With few phase offsets nothing is judged (`tardy lab run --seeds 7`).
+/// Compares the phase offsets of each kernel with those of the first one. The error probability is
+/// 5% for all metrics of the matrix together. Each difference is stated as its smallest plausible
+/// size. With few phase offsets it gives no verdict (`tardy lab run --seeds 7`).
 #[derive(Debug, Args)]
 pub(super) struct CompareFlags {
     /// Output directories of `tardy lab run`, or runs in them
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     ///
     /// One self-contained HTML page; its name ends in .html.
     #[arg(short, long, value_name = "FILE")]

@@ -21,17 +21,17 @@ use crate::{
     units::many,
 };
 
-/// Write the figures of runs of the lab to a file that others can verify.
+/// Write the metrics of lab runs to a file that others can verify.
 ///
-/// The file has for each run what decides its samples, the hash of all of them, and the figures,
-/// but no samples. With the same tardy, kernel and QEMU `tardy lab verify --published FILE` gives
-/// the same samples and figures anywhere.
+/// For each run the file has the inputs that determine its samples, a hash of all samples, and the
+/// metrics, but no samples. With the same tardy, kernel and QEMU, `tardy lab verify --published
+/// FILE` gives the same results anywhere.
 #[derive(Debug, Args)]
 pub(super) struct PublishFlags {
     /// Output directory of `tardy lab run`, or runs in it (mode deterministic)
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
-    /// The file to write; an older one is replaced
+    /// File to write; an existing one is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -57,9 +57,9 @@ pub(super) struct LabRunFlags {
     /// Plan to measure: a TOML file [default: the built-in plan]
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// Measure the plan of `tardy suite`, which comes along
+    /// Measure the built-in plan of `tardy suite`
     ///
-    /// What a guest has no means for, as a player of videos, is a failed cell.
+    /// A cell that cannot run in a guest, e.g. a video load without a player, fails.
     #[arg(long, value_enum, value_name = "SUITE", conflicts_with = "plan")]
     suite: Option<SuiteName>,
     /// Kernels, as A,B,...: names as for `tardy lab kernels --fetch`, or host
@@ -77,12 +77,12 @@ pub(super) struct LabRunFlags {
     /// How many it takes depends on how much is compared, and is printed before the run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// Draws the phase offsets; the same seed draws the same ones
+    /// Seed for the phase offsets
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: u64,
     /// Leave out the A/A column of the first kernel
     ///
-    /// It shows how far equal kernels come apart (A/A), and is measured where there are enough
+    /// The column shows how much equal kernels differ (A/A). It is measured if there are enough
     /// phase offsets for a verdict.
     #[arg(long)]
     no_control: bool,
@@ -97,8 +97,8 @@ pub(super) struct LabRunFlags {
     again: bool,
     /// What to trace for each wake-up
     ///
-    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
-    /// distribution kernels have. Where that is missing, auto measures without and reports it.
+    /// Tracing needs root (or CAP_BPF and CAP_PERFMON) and a kernel with type information (BTF), as
+    /// distribution kernels have. Without these, auto measures without tracing and reports it.
     #[arg(long, value_enum, value_name = "MODE", default_value = "off")]
     trace: TraceMode,
     #[command(flatten)]

@@ -21,16 +21,16 @@ use crate::{
 
 /// Repeat a lab run, or published results, and compare all samples.
 ///
-/// Counted time (the number of instructions executed) is reproducible only with the same kernel,
-/// the same tardy and the same QEMU. If one of them differs, the error names it, with exit code 2.
-/// Exit code 1: samples differ. With --published also 3: some could not be repeated here, the
-/// others are the same.
+/// Virtual time (the number of instructions executed) is reproducible only with the same kernel,
+/// tardy and QEMU. If one of them differs, the error names it, with exit code 2. Exit code 1:
+/// samples differ. With --published also 3: some could not be repeated here, the others are the
+/// same.
 #[derive(Debug, Args)]
 pub(super) struct VerifyFlags {
     /// The run, measured with --mode deterministic
     #[arg(value_name = "RUN", required_unless_present = "published")]
     run: Option<String>,
-    /// Repeat what a file of `tardy lab publish` holds
+    /// Repeat the runs of a file of `tardy lab publish`
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     published: Option<PathBuf>,
     /// Number of its runs to repeat, spread evenly over the file [default: all]
@@ -38,8 +38,8 @@ pub(super) struct VerifyFlags {
     cells: Option<NonZeroUsize>,
     /// The kernel of that run, as for `tardy lab run` [default: the one in the cache that it names]
     ///
-    /// Needed where it was a file of your own, or is not in the cache: a record may come from
-    /// anywhere, and has nothing read or fetched.
+    /// Needed if the kernel was your own file or is not in the cache. A record may come from
+    /// anywhere, so it cannot make tardy read or fetch anything.
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Time limit for one guest, in time of this machine

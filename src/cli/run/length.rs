@@ -21,9 +21,9 @@ pub(super) const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
 pub(super) struct LengthFlags {
     /// How long to measure: 10s, 1d, or inf [default: 60s; pingpong: 1M samples]
     ///
-    /// inf measures until Ctrl-C, SIGTERM or SIGHUP. That is then the end that was asked for: the
-    /// run is complete, with the exit code of any other, and all until then is kept. Intervals of
-    /// its log grow with it, so that a month takes little more memory and disk than a day.
+    /// inf measures until Ctrl-C, SIGTERM or SIGHUP. The run is then complete, with its usual exit
+    /// code. The intervals of its log grow with the run, so a month takes little more memory and
+    /// disk than a day.
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "samples")]
     #[arg(allow_hyphen_values = true)]
     pub(super) duration: Option<HowLong>,
@@ -37,10 +37,10 @@ pub(super) struct LengthFlags {
     /// End the run at the first latency above this, with exit code 1
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub(super) stop_over: Option<Nanos>,
-    /// At --stop-over also mark and stop the trace that you run by ftrace
+    /// At --stop-over, also mark and stop your own ftrace trace
     ///
-    /// The thread that was late writes the latency into trace_marker and 0 into tracing_on before
-    /// anything else; tracing stays off. =DIR is an instance: /sys/kernel/tracing/instances/NAME.
+    /// The late thread first writes the latency into trace_marker, then 0 into tracing_on. Tracing
+    /// stays off. DIR is an instance: /sys/kernel/tracing/instances/NAME.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = ftrace::TRACEFS, requires = "stop_over")]
     mark_trace: Option<PathBuf>,

@@ -181,7 +181,7 @@ impl BlockWords {
         }
     }
 
-    /// Where both ends are, and the priority of the far one where it has its own.
+    /// Where both ends are, and the priority of the remote one where it has its own.
     fn ends(&mut self, cpus: (u32, Option<u32>), far: Option<u32>, asked: Option<&AskedSetup>) {
         let (near, far_cpu) = cpus;
         let far_cpu = far_cpu.filter(|cpu| *cpu != near);

@@ -40,10 +40,10 @@ pub(super) struct FixFlags {
     /// Apply fix N, compare with and without it, and restore the old value
     #[arg(long, requires = "fix")]
     prove: bool,
-    /// With --prove: keep the remedy if it helps
+    /// With --prove: keep the fix if it helps
     #[arg(long, requires = "prove")]
     keep: bool,
-    /// With --prove: what the comparison may take
+    /// With --prove: time that the comparison may take
     #[arg(long = "budget", value_name = "LIMIT", value_parser = positive, requires = "prove")]
     #[arg(default_value = "60s")]
     limit: Nanos,

@@ -41,7 +41,7 @@ pub const MOST_RUNS: usize = palette::MOST_RUNS;
 /// What a picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureKind {
-    /// Latencies over time, a point each.
+    /// Latency over time, one point per sample.
     Scatter,
     /// Latency by percentile, in nines.
     Percentile,

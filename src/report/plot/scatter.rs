@@ -1,4 +1,4 @@
-//! Latencies over time, a point each; runs side by side on the same scales.
+//! Latency over time, one point per sample; runs side by side on the same scales.
 
 use super::{
     PlotError,
