@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn links_lead_to_pages_places_in_them_and_copies_of_files() {
         let page = "[a](../two.md#two--three) [b](../two.md#two--three-1) [c](../data.json) \
-                    [d](https://example.org/x.md)\n\n| h |\n| - |\n| `<x>` |\n";
+                    [d](https://example.org/x.md)\n\n`--a-flag`\n\n| h |\n| - |\n| `<x>` |\n";
         let html = site(page).unwrap();
         for part in [
             "href=\"two.html#two--three\"",
@@ -234,6 +234,7 @@ mod tests {
             "href=\"files/data.json\"",
             "href=\"https://example.org/x.md\"",
             "<code>&lt;x&gt;</code>",
+            "<code class=\"whole\">--a-flag</code>",
             "<li><a href=\"index.html\" aria-current=\"page\">One</a></li>",
             "<a rel=\"next\" href=\"two.html\">Next: Two</a>",
         ] {

@@ -47,7 +47,24 @@ pub(super) fn page(
         .html
         .replace("<table>", "<div class=\"table\"><table>")
         .replace("</table>", "</table></div>");
+    page.html = with_whole_flags(&page.html);
     Ok(page)
+}
+
+/// Code of more characters may break at its hyphens.
+const LONGEST_WHOLE: usize = 24;
+
+/// Short code with a hyphen, such as a flag, stays on one line.
+fn with_whole_flags(html: &str) -> String {
+    let mut parts = html.split("<code>");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.split("</code>").next().unwrap_or_default();
+        let is_whole = code.contains('-') && code.chars().count() <= LONGEST_WHOLE;
+        out.push_str(if is_whole { "<code class=\"whole\">" } else { "<code>" });
+        out.push_str(part);
+    }
+    out
 }
 
 /// Gives each heading the name that links lead to.
