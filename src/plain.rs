@@ -20,6 +20,18 @@ pub(crate) fn plain_path(path: &Path) -> String {
     plain(&path.display().to_string())
 }
 
+/// A path as one word of a command that a shell takes as it is printed: in quotes where it needs
+/// some.
+#[must_use]
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = plain_path(path);
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_bare) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// Foreign text of several lines: as [`plain`], but line ends stay.
 #[must_use]
 pub(crate) fn plain_lines(text: &str) -> String {
@@ -133,6 +145,18 @@ mod tests {
     use super::*;
 
     const OSC: &str = "\u{1b}]52;c;aGk=\u{7}";
+
+    #[test]
+    fn a_path_in_a_command_is_one_word_of_a_shell() {
+        let word = |path: &str| shell_word(Path::new(path));
+        assert_eq!(word("/a/b-1_c.d"), "/a/b-1_c.d");
+        for path in ["a b", "a'b", "$(id)", "a;b", "a\"b", "~", ""] {
+            let echoed = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", word(path))])
+                .output();
+            assert_eq!(String::from_utf8(echoed.unwrap().stdout).unwrap(), path);
+        }
+    }
 
     #[test]
     fn what_comes_from_a_run_cannot_steer_a_terminal() {

@@ -24,7 +24,7 @@ use super::{
 use crate::limits::plan::MOST_CELLS;
 use crate::{
     campaign::{PlanProgress, PlanRequest, PlanSource, PlanView, cell_run, run_plan},
-    plain::plain_path,
+    plain::{plain_path, shell_word},
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
     run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory},
@@ -155,7 +155,7 @@ impl MeasuringFlags {
             }
         }
         let place = request.directory.clone();
-        let shown = typed(&place).display().to_string();
+        let shown = shell_word(&typed(&place));
         let quit = Quit::listen().context("cannot set a signal handler")?;
         let mut view = PlanStatusView::new(self.quiet);
         let pace = view.pace();
@@ -263,7 +263,7 @@ impl MeasuringFlags {
             || format!("{}-{id}", named.copied().collect::<Vec<_>>().join("-")).replace(' ', "-");
         if let Some(directory) = &self.output {
             if directory.join(PLAN).exists() {
-                let shown = typed(directory).display().to_string();
+                let shown = shell_word(&typed(directory));
                 let verb = words.first().copied().unwrap_or("plan");
                 bail!("{shown} holds a plan; continue with `tardy {verb} --resume {shown}`");
             }

@@ -6,17 +6,20 @@
 
 use std::{
     ffi::OsStr,
-    fs::File,
+    fs::{self, File},
     io,
     os::fd::OwnedFd,
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, openat};
 
 use super::{LISTED, MakeError, RunDirectory, entries};
-use crate::run::{author::Author, files};
+use crate::{
+    plain::shell_word,
+    run::{author::Author, files},
+};
 
 /// The owner's alone: of directories, and of files.
 pub(super) const PRIVATE_DIRECTORY: Mode = Mode::RWXU;
@@ -47,7 +50,7 @@ impl RunDirectory {
     pub(crate) fn open_private(path: &Path) -> io::Result<Self> {
         let open = Self::open(path)?;
         if let Some(distrust) = Author::of(&*open.open)?.distrust() {
-            return Err(distrust.refusal(&path.display().to_string()));
+            return Err(distrust.refusal(&shell_word(path)));
         }
         fchmod(&*open.open, PRIVATE_DIRECTORY)?;
         Ok(open)
@@ -82,14 +85,15 @@ impl RunDirectory {
     /// # Errors
     /// A link, a place that leads out, or a directory that somebody else owns or can write.
     pub fn own_below(&self, place: &Path) -> io::Result<Self> {
-        let mut open = Arc::clone(&self.open);
+        let (mut open, mut way) = (Arc::clone(&self.open), PathBuf::new());
         for part in place.components() {
             let Component::Normal(name) = part else {
                 return Err(io::ErrorKind::InvalidInput.into());
             };
+            way.push(name);
             let below = openat(&*open, name, LISTED | OFlags::NOFOLLOW, Mode::empty())?;
             if let Some(distrust) = Author::of(&below)?.distrust() {
-                return Err(distrust.refusal(&place.display().to_string()));
+                return Err(distrust.refusal(&self.typed(&way)));
             }
             open = Arc::new(below);
         }
@@ -104,7 +108,7 @@ impl RunDirectory {
     pub fn own_file(&self, name: &str) -> io::Result<File> {
         let file = self.read(name)?;
         match Author::of(&file)?.distrust() {
-            Some(distrust) => Err(distrust.refusal(name)),
+            Some(distrust) => Err(distrust.refusal(&self.typed(Path::new(name)))),
             None => Ok(file),
         }
     }
@@ -118,9 +122,15 @@ impl RunDirectory {
         let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = files::regular(openat(&*self.open, name, flags, PRIVATE_FILE)?.into())?;
         match Author::of(&file)?.distrust() {
-            Some(distrust) => Err(distrust.refusal(name)),
+            Some(distrust) => Err(distrust.refusal(&self.typed(Path::new(name)))),
             None => Ok(file),
         }
+    }
+
+    /// A place in it as a word of a command: with where it is, as far as the kernel says.
+    fn typed(&self, place: &Path) -> String {
+        let directory = fs::read_link(self.path()).unwrap_or_default();
+        shell_word(&directory.join(place))
     }
 
     /// Whether something has this name in it, if only a link.
@@ -161,6 +171,7 @@ mod tests {
     use std::{
         fs,
         os::unix::fs::{PermissionsExt as _, chown, symlink},
+        process::Command,
     };
 
     use rustix::{
@@ -205,7 +216,7 @@ mod tests {
     #[test]
     fn what_others_can_write_is_not_gone_on_with_and_the_remedy_is_named() {
         let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("plan");
+        let path = place.path().join("a plan");
         fs::create_dir_all(path.join("cells/0001")).unwrap();
         fs::write(path.join("plan.json"), "{}").unwrap();
         for (name, own) in [("", 0o700), ("cells", 0o755), ("cells/0001", 0o755)] {
@@ -229,7 +240,12 @@ mod tests {
             set_mode(&path.join(name), bad);
             let refused = open().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{name}: {refused}");
-            assert!(refused.to_string().contains("chmod go-w"), "{refused}");
+            // The command works as it is printed.
+            let refused = refused.to_string();
+            let (_, command) = refused.split_once("if nobody has changed it: ").unwrap();
+            assert!(command.starts_with("chmod go-w "), "{refused}");
+            let done = Command::new("sh").args(["-c", command]).status().unwrap();
+            assert!(done.success() && open().is_ok(), "{refused}");
             set_mode(&path.join(name), good);
         }
         open().unwrap();
