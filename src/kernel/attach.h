@@ -195,6 +195,9 @@ struct tardy_attach_thread {
     /* The timer, not one of a sleep, that woke it last; and when it expires, as it is armed. */
     unsigned long long tick_timer;
     unsigned long long tick_ns; /* 0 once its work has begun */
+    /* Later expiries of it that were read with the one of the present cycle. */
+    unsigned long long read_with;
+    unsigned long long read_with_now; /* of them those since the last programmed expiry */
     struct tardy_attach_over over[TARDY_ATTACH_BEGINS];
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };

@@ -134,7 +134,7 @@ static __noinline int divide_period(struct tardy_attach_thread *thread, u64 part
  * not: then they are neither. The others it did not want.
  */
 static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 times, u64 armed_ns,
-                                      u32 is_unsure)
+                                      u32 is_unsure, u64 read_with)
 {
     u64 between = times - 1, passed = armed_ns / thread->period_ns;
 
@@ -149,9 +149,12 @@ static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 ti
     }
     if (passed > between)
         passed = between;
-    thread->missed += passed;
     /* The mean period is over the time in which it wanted to wake up. */
     thread->first_ns += (between - passed) * thread->period_ns;
+    /* Those that it read together with the one before are judged as it is. */
+    u64 read = read_with < passed ? read_with : passed;
+    thread->hits += read;
+    thread->missed += passed - read;
 }
 
 /*
@@ -168,8 +171,10 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
         return;
     u64 armed_ns = armed_after(thread, last_ns);
     thread->last_ns = thread->due_soft_ns;
+    u64 read_with = thread->read_with_now;
     thread->sight_lost = 0;
     thread->asides_now = 0;
+    thread->read_with_now = 0;
     if (!last_ns)
         return;
     if (period_ns) {
@@ -183,7 +188,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             /* Two numbers of periods that follow each other have no common part but one period. */
             u64 before = thread->era_times;
             int is_told = before && (times == before + 1 || times + 1 == before);
-            count_gap(thread, times, armed_ns, is_unsure);
+            count_gap(thread, times, armed_ns, is_unsure, read_with);
             if (times == 1 || is_told) {
                 thread->votes += FULL_VOTE;
                 if (thread->votes > MOST_VOTES)
@@ -196,7 +201,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             u64 part_ns = find_part(thread, gap_ns, armed_ns);
             if (part_ns) {
                 divide_period(thread, part_ns, last_ns);
-                count_gap(thread, (gap_ns + part_ns / 2) / part_ns, armed_ns, is_unsure);
+                count_gap(thread, (gap_ns + part_ns / 2) / part_ns, armed_ns, is_unsure, read_with);
                 return;
             }
             thread->misses++;
@@ -207,7 +212,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
         }
     }
     change_period(thread, gap_ns, last_ns);
-    count_gap(thread, 1, armed_ns, is_unsure);
+    count_gap(thread, 1, armed_ns, is_unsure, read_with);
 }
 
 /*

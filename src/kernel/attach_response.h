@@ -43,10 +43,16 @@ static __noinline int add_over(struct tardy_attach_thread *thread, u64 took_ns)
         return 0;
     u64 late_ns = after(thread->cycle_in_ns, thread->cycle_ns);
     /* What it did before the hard expiry, within the slack, was not late. */
-    u64 run_ns = after(thread->cycle_run_ns, after(thread->cycle_ns, thread->cycle_in_ns));
+    u64 early_ns = after(thread->cycle_ns, thread->cycle_in_ns);
+    u64 run_ns = after(thread->cycle_run_ns, early_ns);
     u64 ready_ns = thread->cycle_ready_ns, wait_ns = thread->cycle_wait_ns;
     struct tardy_attach_over *over = &thread->over[thread->cycle_begin & 1];
     over->cycles++;
+    /* It became due so late in the cycle that what came before is not told from the rest. */
+    if (early_ns > thread->cycle_run_ns) {
+        over->unseen_ns += took_ns;
+        return 0;
+    }
     over->late_ns += late_ns;
     over->run_ns += run_ns;
     over->ready_ns += ready_ns;
@@ -107,6 +113,52 @@ static __always_inline void judge_cycle(struct tardy_attach_thread *thread,
     hand_cycle_over(thread);
 }
 
+/* Most expiries read together that are judged; with more of them those after these are missed. */
+#define MOST_READ_WITH 4096
+
+/* What judging a cycle needs. */
+struct closing {
+    struct tardy_attach_thread *thread;
+    struct task_struct *task;
+};
+
+/* The next expiry of those that were read together was done when the first was. */
+static long close_next(u32 number, struct closing *closing)
+{
+    struct tardy_attach_thread *thread = closing->thread;
+
+    thread->cycle_ns += thread->period_ns;
+    if (thread->cycle_entry_ns < thread->cycle_ns)
+        thread->cycle_entry_ns = thread->cycle_ns;
+    if (thread->cycle_waking_ns < thread->cycle_ns)
+        thread->cycle_waking_ns = thread->cycle_ns;
+    u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
+    count_in(&thread->hists[TARDY_ATTACH_RESPONSE], took_ns);
+    judge_cycle(thread, closing->task, took_ns);
+    return 0;
+}
+
+static __always_inline int can_loop(void)
+{
+    return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+}
+
+static __noinline int close_read_with(struct tardy_attach_thread *thread,
+                                      struct task_struct *task)
+{
+    struct closing closing = {thread, task};
+
+    if (!thread || !can_loop())
+        return 0;
+    u64 times = thread->read_with;
+    thread->read_with = 0;
+    /* One fault made all of them late. */
+    thread->cycle_faults[0] = task->min_flt;
+    thread->cycle_faults[1] = task->maj_flt;
+    bpf_loop(times, close_next, &closing, 0);
+    return 0;
+}
+
 /* The timer of the thread expired again, so that its last sleep was the end of the cycle. */
 static __noinline int close_cycle(struct tardy_attach_thread *thread, struct task_struct *task)
 {
@@ -119,6 +171,8 @@ static __noinline int close_cycle(struct tardy_attach_thread *thread, struct tas
     thread->closed_ns = took_ns;
     thread->closed = 1;
     judge_cycle(thread, task, took_ns);
+    if (thread->read_with)
+        close_read_with(thread, task);
     return 0;
 }
 
@@ -204,6 +258,7 @@ static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
 {
     thread->cycle_ns = due_ns;
     thread->cycle_begin = begin;
+    thread->read_with = 0;
     if (thread->tick_ns <= due_ns)
         thread->tick_ns = 0;
     thread->cycle_faults[0] = task->min_flt;
@@ -344,6 +399,28 @@ static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct t
 }
 
 /*
+ * The kernel arms a timer again, up to which all expiries since `due_ns` are read: how many came
+ * after that one, by the period of the thread. 0 where the thread arms it itself: it passes those
+ * over.
+ */
+static __always_inline u64 count_read_with(struct tardy_attach_thread *thread,
+                                           struct task_struct *task, u64 due_ns, u64 next_ns)
+{
+    u64 period_ns = thread->period_ns;
+
+    if (!can_tell_futex() || !can_loop() || !period_ns || thread->votes <= FULL_VOTE
+        || next_ns <= due_ns + period_ns + slip_of(period_ns))
+        return 0;
+    u64 number = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
+    if (number == NR_TIMERFD_SETTIME || number == NR_TIMER_SETTIME || number == NR_SETITIMER)
+        return 0;
+    u64 times = (next_ns - due_ns + period_ns / 2) / period_ns;
+    if (times > MOST_READ_WITH || !is_multiple(next_ns - due_ns, period_ns, times))
+        return 0;
+    return times - 1;
+}
+
+/*
  * The thread arms the timer again that wakes it: a timer that counts expiries is armed when they
  * are read. Where it had expired while the thread worked, nothing woke the thread for it, and its
  * work begins here.
@@ -355,6 +432,14 @@ static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_
         return 0;
     u64 due_ns = thread->tick_ns;
     thread->tick_ns = next_ns;
+    if (!due_ns && thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER) {
+        u64 more = count_read_with(thread, task, thread->cycle_ns, next_ns);
+        if (more) {
+            settle(thread);
+            thread->read_with = more;
+            thread->read_with_now = more;
+        }
+    }
     if (!due_ns || due_ns >= now_ns || due_ns >= next_ns || !works_by_timer(thread))
         return 0;
     thread->cycle_done_ns = now_ns;
@@ -375,6 +460,8 @@ static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_
     thread->due_soft_ns = due_ns;
     thread->due_armed_ns = 0;
     follow_period(thread);
+    thread->read_with = count_read_with(thread, task, due_ns, next_ns);
+    thread->read_with_now = thread->read_with;
     return 0;
 }
 

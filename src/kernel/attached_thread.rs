@@ -45,7 +45,7 @@ const UNSURE: usize = 54;
 const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
 /// Fourteen are for the programs alone.
-const OVERS: usize = OVERDUE + 15;
+const OVERS: usize = OVERDUE + 17;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;

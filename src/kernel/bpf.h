@@ -65,6 +65,9 @@ static __always_inline int is_throttled(struct task_struct *task, u32 pid, int p
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
 #define NR_FUTEX 202
+#define NR_SETITIMER 38
+#define NR_TIMER_SETTIME 223
+#define NR_TIMERFD_SETTIME 286
 #define NR_FUTEX_WAITV 449
 #define NR_FUTEX_WAIT 455
 

@@ -126,6 +126,7 @@ struct hrtimer_sleeper {
 /* <linux/bpf.h>: since 5.15. */
 enum bpf_func_id {
     BPF_FUNC_task_pt_regs = 175,
+    BPF_FUNC_loop = 181,
 };
 
 struct pt_regs {

@@ -1,6 +1,6 @@
 /*
  * An event loop: a timerfd of 2 ms and messages of `sender` by a socket pair, in one epoll. It logs
- * when each tick was due and when its work ended.
+ * when each tick was due, and when the loop went back to its wait after that.
  *
  * loop MODE SECONDS LOG; modes: none, handler (each 50th message blocks for 5 ms).
  */
@@ -61,7 +61,7 @@ static void *loop(void *unused)
     epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event);
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
     for (int at = 0; at < count;) {
-        int ready = epoll_wait(epoll, found, 4, -1);
+        int ready = epoll_wait(epoll, found, 4, -1), from = at;
         for (int one = 0; one < ready; one++) {
             uint64_t times;
             char byte;
@@ -69,16 +69,15 @@ static void *loop(void *unused)
                 if (read(timer, &times, sizeof(times)) != sizeof(times))
                     continue;
                 work(200000);
-                long long end = now_ns();
-                for (; times && at < count; times--, at++, next += PERIOD_NS) {
+                for (; times && at < count; times--, at++, next += PERIOD_NS)
                     due[at] = next;
-                    done[at] = end;
-                }
             } else if (read(ends[0], &byte, 1) == 1) {
                 messages++;
                 work(!strcmp(mode, "handler") && messages % 50 == 0 ? 5000000 : 50000);
             }
         }
+        for (long long end = now_ns(); from < at; from++)
+            done[from] = end;
     }
     return unused;
 }

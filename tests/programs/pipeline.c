@@ -1,6 +1,7 @@
 /*
  * A pipeline of three threads: `sensor` every 4 ms by its timer, `plan` and `act` woken by the one
- * before. It logs when each item was due and when each stage began and ended it.
+ * before. It logs when each item was due, when each stage began and ended it, and when the stage
+ * went back to its wait.
  *
  * pipeline MODE SECONDS LOG; modes: none, slow (plan takes 6 ms for each fifth item), lock (a
  * `logger` has the mutex that plan needs, for 6 ms at each fifth).
@@ -17,7 +18,7 @@
 #define MOST 100000
 
 struct item {
-    long long due_ns, begin_ns[3], end_ns[3];
+    long long due_ns, begin_ns[3], end_ns[3], back_ns[3];
 };
 
 static struct item items[MOST];
@@ -53,6 +54,7 @@ static void *plan(void *unused)
         pthread_mutex_unlock(&lock);
         items[at].end_ns[1] = now_ns();
         sem_post(&to_act);
+        items[at].back_ns[1] = now_ns();
     }
     return unused;
 }
@@ -63,7 +65,7 @@ static void *act(void *unused)
         sem_wait(&to_act);
         items[at].begin_ns[2] = now_ns();
         work(200000);
-        items[at].end_ns[2] = now_ns();
+        items[at].end_ns[2] = items[at].back_ns[2] = now_ns();
     }
     return unused;
 }
@@ -95,6 +97,7 @@ static void *sensor(void *unused)
         }
         items[at].end_ns[0] = now_ns();
         sem_post(&to_plan);
+        items[at].back_ns[0] = now_ns();
     }
     return unused;
 }
@@ -126,7 +129,8 @@ int main(int argc, char **argv)
         const struct item *own = &items[at];
         fprintf(log, "%d %lld", at, own->due_ns);
         for (int stage = 0; stage < 3; stage++)
-            fprintf(log, " %lld %lld", own->begin_ns[stage], own->end_ns[stage]);
+            fprintf(log, " %lld %lld %lld", own->begin_ns[stage], own->end_ns[stage],
+                    own->back_ns[stage]);
         fprintf(log, "\n");
     }
     return fclose(log);

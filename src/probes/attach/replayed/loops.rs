@@ -111,6 +111,66 @@ fn a_handler_that_keeps_a_due_expiry_waiting_makes_that_cycle_late() {
     assert_eq!(row.other_work.unwrap().max, ns(WAKE_NS + 800 * US + READ_NS));
 }
 
+/// Each tenth period the timer is read only `late_ns` after its expiry: with it those since are
+/// read. Where the thread is asleep it is woken by the expiry; else it has worked for a message.
+fn read_late(periods: u64, late_ns: u64, is_asleep: bool) -> String {
+    let mut text = format!("500 0 fork {FIRST_TID}\n");
+    resume(&mut text, 1_000);
+    let _ = writeln!(text, "1500 0 arm 1 {MS} {MS} abs");
+    wait(&mut text, 2_000, 5);
+    let mut number = 1;
+    while number <= periods {
+        let due_ns = number * MS;
+        let is_late = number.is_multiple_of(10);
+        if is_late && !is_asleep {
+            message(&mut text, due_ns - 100 * US);
+        }
+        let irq_ns = due_ns + US;
+        let _ = writeln!(text, "{irq_ns} 0 timer_irq\n{irq_ns} 0 expire #1");
+        if !is_late || is_asleep {
+            let _ = writeln!(text, "{irq_ns} 0 waking {FIRST_TID}");
+        }
+        let _ = writeln!(text, "{irq_ns} 0 expired\n{irq_ns} 0 timer_irq_end");
+        if !is_late || is_asleep {
+            resume(&mut text, irq_ns + US);
+        }
+        let read_ns = due_ns + if is_late { late_ns } else { READ_NS };
+        number = read_ns / MS + 1;
+        let _ = writeln!(text, "{read_ns} 0 syscall 0 7");
+        let _ = writeln!(text, "{read_ns} 0 arm 1 {0} {0} abs", number * MS);
+        wait(&mut text, read_ns + 60 * US, 5);
+    }
+    text
+}
+
+#[test]
+fn expiries_that_are_read_together_are_judged_one_by_one() {
+    for is_asleep in [true, false] {
+        let end = measured(&read_late(1_000, 2_800 * US, is_asleep), MS, 1_000);
+        let row = end.row("loop");
+        assert_eq!((row.period_ns, row.missed), (ns(MS), Some(0)), "{row:?}");
+        let response = row.response.unwrap();
+        assert_eq!(response.max, ns(2_860 * US), "{row:?}");
+        assert!((898..=901).contains(&response.count), "{row:?}");
+        // Three were read together: two of them were late, and the last was in time.
+        let over = row.over.unwrap();
+        assert!([178, 180].contains(&over.cycles), "{row:?}");
+        assert_eq!(over.unseen_ns, 0, "{row:?}");
+        let parts_ns = over.late_ns + over.run_ns + over.ready_ns + over.wait_ns;
+        assert_eq!(parts_ns, over.cycles / 2 * (2_860 + 1_860) * US, "{row:?}");
+    }
+}
+
+#[test]
+fn expiries_that_the_thread_passes_over_are_missed() {
+    // The same, but it arms its timer itself.
+    let text = read_late(1_000, 2_800 * US, true).replace(" syscall 0 7", " syscall 286 7");
+    let row = measured(&text, MS, 1_000).row("loop").clone();
+    let over = row.over.unwrap();
+    assert!([89, 90].contains(&over.cycles), "{row:?}");
+    assert_eq!(row.missed, Some(2 * over.cycles), "{row:?}");
+}
+
 #[test]
 fn another_wait_in_the_midst_of_the_work_is_part_of_its_cycle() {
     let mut text = format!("500 0 fork {FIRST_TID}\n");

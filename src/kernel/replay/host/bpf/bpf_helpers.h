@@ -27,6 +27,14 @@
 #define bpf_probe_read_kernel_str(to, size, from) strncpy((char *)(to), from, (size) - 1)
 #define bpf_get_stack(ctx, to, size, flags) (-1)
 
+/* Up to 1 << 23 times, unless the function says 1. */
+#define bpf_loop(times, function, context, flags)                                                  \
+    do {                                                                                           \
+        for (u32 at = 0; at < (u32)(times); at++)                                                  \
+            if (function(at, context))                                                             \
+                break;                                                                             \
+    } while (0)
+
 static void *look_up(void *map, u64 key);
 static void insert(void *map, u64 key);
 static int output(void *data, u64 size);
