@@ -394,6 +394,8 @@ static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct t
     thread->cycle_done_ns = done_ns;
     close_cycle(thread, task);
     begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, done_ns, done_ns);
+    /* The thread was at work since it was due: the interrupt came only for the arming. */
+    thread->cycle_entry_ns = thread->hard_ns;
     thread->cycle_since_ns = done_ns;
     return 0;
 }

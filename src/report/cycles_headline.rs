@@ -11,7 +11,7 @@ use crate::{
 /// `None` if no deadline was judged.
 pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String> {
     let (stages, judged) = stages_and_others(document);
-    if judged.iter().all(|own| own.missed == 0)
+    if stages_lead(&stages, &judged)
         && let Some(text) = of_stages(&stages, why)
     {
         let others = of_timers(&judged, None).map(|others| format!(" {others}"));
@@ -26,6 +26,13 @@ pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String>
 fn stages_and_others(document: &Document) -> (Vec<JudgedCycles<'_>>, Vec<JudgedCycles<'_>>) {
     let is_stage = |own: &JudgedCycles<'_>| own.row.cycle_begin == CycleBegin::WakeUp;
     document.judged_cycles().into_iter().partition(is_stage)
+}
+
+/// Whether the stages come first: more of their cycles were late, or none of the others missed its
+/// deadline.
+fn stages_lead(stages: &[JudgedCycles<'_>], judged: &[JudgedCycles<'_>]) -> bool {
+    let [of_stages, of_timers] = [stages, judged].map(|own| sum(own, |own| own.missed));
+    of_timers == 0 || of_stages > of_timers
 }
 
 /// Of stages: a wake-up by others is not what made the work due.
@@ -85,7 +92,7 @@ fn of_timers(judged: &[JudgedCycles<'_>], why: Option<&str>) -> Option<String> {
 /// judged.
 pub(super) fn cycles(document: &Document) -> Option<String> {
     let (stages, judged) = stages_and_others(document);
-    match judged.iter().all(|own| own.missed == 0) {
+    match stages_lead(&stages, &judged) {
         true => words_of_stages(&stages).or_else(|| words(&judged)),
         false => words(&judged),
     }

@@ -78,8 +78,8 @@ fn run(asked: &Asked) -> (Truth, Value, Value) {
     assert!(compiler.status().unwrap().success());
     let store = Store::new();
     let [program, path] = [&program, &log].map(|path| path.to_str().unwrap());
-    let asked = ["--deadline", deadline, "--", program, mode, "5", path];
-    let (said, record) = attach(&store, &asked);
+    let arguments = ["--deadline", deadline, "--", program, mode, "5", path];
+    let (said, record) = attach(&store, &arguments);
     assert_eq!(said.code, Some(0), "{said:?}");
     let why = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
     ((asked.truth)(Path::new(path), asked.columns), record, why)

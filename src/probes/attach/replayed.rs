@@ -2,6 +2,7 @@
 //! what the programs count, by its own clock.
 
 mod loops;
+mod overruns;
 mod tests;
 
 use std::{
@@ -12,7 +13,7 @@ use std::{
     },
 };
 
-use tardy_hot::stop::Stop;
+use tardy_hot::{stages::Late, stop::Stop};
 use tempfile::TempDir;
 
 use super::{Attach, AttachTarget, source::AttachSource};
@@ -21,7 +22,10 @@ use crate::{
         AttachedCycles,
         replay::{AttachReplay, machine::Happened},
     },
-    probes::{Schedule, SeriesSource as _, TracedThread, found_series::FoundSeriesList},
+    probes::{
+        FinishedAttach, Schedule, SeriesSource as _, TracedSamples, TracedThread,
+        found_series::FoundSeriesList,
+    },
     run::{AttachRecord, AttachedRow, Deadlines, FigureRecord, SeriesSummary, ThreadDeadline},
     sys::root::Root,
 };
@@ -86,6 +90,8 @@ pub(crate) struct ReplayedEnd {
     pub record: AttachRecord,
     pub figures: Vec<FigureRecord>,
     pub series: Vec<SeriesSummary>,
+    /// Cycles over the deadline, as they are handed over to be explained.
+    pub late_cycles: Vec<Late>,
 }
 
 impl ReplayedEnd {
@@ -146,7 +152,14 @@ impl ReplayedRun {
         self.source.finish();
         let finished = self.source.attached().unwrap();
         let series = self.found.all().iter().map(|series| series.summary()).collect();
-        ReplayedEnd { record: finished.record, figures: finished.figures, series }
+        let mut late_cycles = Vec::new();
+        for thread in self.traced.try_iter() {
+            if let TracedSamples::Cycles { mut late, .. } = thread.samples {
+                late.drain(|one| late_cycles.push(one));
+            }
+        }
+        let FinishedAttach { record, figures, .. } = finished;
+        ReplayedEnd { record, figures, series, late_cycles }
     }
 }
 

@@ -14,14 +14,14 @@ use crate::{
     run::{AttachedFaults, AttachedLatency, CycleBegin},
 };
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
-fn ns(ns: u64) -> Option<i64> {
+pub(super) fn ns(ns: u64) -> Option<i64> {
     i64::try_from(ns).ok()
 }
 
 /// A run over these tasks, of the threads of that name.
-fn of(
+pub(super) fn of(
     plans: Vec<TaskPlan>,
     name: &str,
     deadline_ns: Option<u64>,
@@ -233,24 +233,6 @@ fn a_preemption_is_in_the_response_and_work_is_all_there_is_without() {
 }
 
 #[test]
-fn work_that_takes_longer_than_its_period_is_later_by_the_rest_each_time() {
-    // Of 20 cycles only the first begins with a sleep.
-    let mut steps = vec![UntilNext(4 * MS, 0), Work(6 * MS)];
-    steps.extend([UntilAfterLast(4 * MS), Work(6 * MS)].repeat(19));
-    let measured = [100 * MS, 3_100 * MS];
-    let end = of(vec![TaskPlan::fair("overrun", &steps)], "overrun", Some(4 * MS), measured);
-    let row = end.row("overrun");
-    let response = row.response.unwrap();
-    // Up to where it arms the timer for the second cycle, and from there for the third.
-    let first_ns = LATE_NS + RETURN_NS + 6 * MS + CALL_NS / 2;
-    let each_ns = LATE_NS + 6 * MS + CALL_NS / 2;
-    // The last one ends with its sleep.
-    assert_eq!(response.max, ns(first_ns + 19 * (each_ns - 4 * MS) + CALL_NS / 2), "{row:?}");
-    assert_eq!(row.over.unwrap().cycles, response.count);
-    assert!(response.count > 400, "{row:?}");
-}
-
-#[test]
 fn a_thread_of_a_grid_has_a_period_and_one_that_sleeps_for_a_time_has_none() {
     let grid = TaskPlan::fair("grid", &[UntilNext(15 * MS, 0), UntilNext(15 * MS, 5 * MS)]);
     let end = of(vec![grid], "grid", None, [50 * MS, 850 * MS]);
@@ -280,21 +262,6 @@ fn a_sleep_for_a_time_is_part_of_its_cycle_and_begins_none() {
     let waits_ns = 100 * (asleep_ns - CALL_NS - 1_000);
     assert_eq!((over.cycles, over.wait_ns), (100, waits_ns));
     assert_eq!(over.waits.unwrap().other_ns, waits_ns);
-}
-
-#[test]
-fn periods_that_a_thread_works_through_are_missed() {
-    // Every fifth cycle takes the time of two and a half, and it continues with the next that
-    // comes.
-    let cycle = |work_ns| [UntilNext(20 * MS, 0), Work(work_ns)];
-    let steps: Vec<Step> = [50, 1, 1, 1, 1].iter().flat_map(|ms| cycle(ms * MS)).collect();
-    let measured = [300 * MS, 3_100 * MS];
-    let end = of(vec![TaskPlan::fair("skips", &steps)], "skips", Some(15 * MS), measured);
-    let row = end.row("skips");
-    assert_eq!((row.period_ns, row.unmatched), (ns(20 * MS), 0));
-    assert_eq!((row.missed, row.over.unwrap().cycles), (Some(40), 20));
-    // Every period is in one of two counts.
-    assert_eq!(row.lateness.unwrap().count + 40, (3_100 - 300) / 20);
 }
 
 #[test]
