@@ -36,7 +36,7 @@ const COLUMNS: u16 = 120;
 
 /// View a run in progress: latencies, causes, loads, caveats
 ///
-/// Shows also a run of another user, terminal or SSH session. It only reads the files of the run. q
+/// Also shows a run that another user or terminal started. It only reads the files of the run. q
 /// quits, ? explains the other keys. When the run ends, the view shows its result.
 #[derive(Debug, Args)]
 pub(super) struct TopFlags {
