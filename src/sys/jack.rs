@@ -395,7 +395,7 @@ mod tests {
     fn a_server_whose_socket_another_user_made_is_refused_before_it_is_asked() {
         let own = rustix::process::geteuid();
         let name = format!("tardy-test-{}", std::process::id());
-        assert!(refuse_foreign(Some(&name)).is_ok(), "there is no socket");
+        assert!(refuse_foreign(Some(&name)).is_ok(), "without a socket");
         let socket = format!("/dev/shm/jack_{name}_{}_0", own.as_raw());
         fs::write(&socket, "").unwrap();
         let of_mine = refuse_foreign(Some(&name));

@@ -38,8 +38,8 @@ impl Truth {
         Self(Self::rows(log, columns).iter().map(|[due, back]| back - due).collect())
     }
 
-    /// A stage that finds the next item at its wait goes on with it: its cycle lasts from the item
-    /// that woke it to the last of these.
+    /// A stage that finds the next item at its wait continues with it: its cycle lasts from the
+    /// item that woke it to the last of these.
     fn of_stage(log: &Path, columns: Columns) -> Self {
         let mut cycles: Vec<[i64; 2]> = Vec::new();
         for [due, back] in Self::rows(log, columns) {

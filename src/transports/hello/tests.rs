@@ -292,7 +292,7 @@ fn a_fifo_in_place_of_a_token_file_is_refused_and_not_waited_for() {
     let file = directory.path().join("token");
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &file, kind, 0o600.into(), 0).unwrap();
-    // In a thread of its own: what waits for a writer would wait for ever.
+    // In a separate thread: opening a FIFO without a writer would block forever.
     let refusal = || {
         let (say, said) = std::sync::mpsc::channel();
         let file = file.clone();
