@@ -1,7 +1,7 @@
 //! The sentence of attached threads whose responses were judged: how many cycles missed the
 //! deadline, and the worst response.
 
-use super::sample_name;
+use super::{deadline::is_without_period, sample_name};
 use crate::{
     run::{CycleBegin, Document, JudgedCycles},
     units::{Nanos, count, many, share},
@@ -14,10 +14,10 @@ pub(super) fn sentence(document: &Document, why: Option<&str>) -> Option<String>
     if stages_lead(&stages, &judged)
         && let Some(text) = of_stages(&stages, why)
     {
-        let others = of_timers(&judged, None).map(|others| format!(" {others}"));
+        let others = of_timers(document, &judged, None).map(|others| format!(" {others}"));
         return Some(text + &others.unwrap_or_default());
     }
-    let text = of_timers(&judged, why)?;
+    let text = of_timers(document, &judged, why)?;
     let others = of_stages(&stages, None).map(|others| format!(" {others}"));
     Some(text + &others.unwrap_or_default())
 }
@@ -67,7 +67,11 @@ fn words_of_stages(stages: &[JudgedCycles<'_>]) -> Option<String> {
     ))
 }
 
-fn of_timers(judged: &[JudgedCycles<'_>], why: Option<&str>) -> Option<String> {
+fn of_timers(
+    document: &Document,
+    judged: &[JudgedCycles<'_>],
+    why: Option<&str>,
+) -> Option<String> {
     let mut text = words(judged)?;
     let worst = judged.iter().max_by_key(|own| own.response.max)?;
     let is_one = judged.len() == 1;
@@ -85,7 +89,24 @@ fn of_timers(judged: &[JudgedCycles<'_>], why: Option<&str>) -> Option<String> {
         1 => text.push_str(" At most 1 more cycle was not seen."),
         more => text.push_str(&format!(" At most {} more cycles were not seen.", count(more))),
     }
+    text.push_str(&without_period(document, judged));
     Some(text)
+}
+
+/// What is not known of threads that set their timer anew for each cycle, at no fixed distance:
+/// a program that is behind its own schedule may do so.
+fn without_period(document: &Document, judged: &[JudgedCycles<'_>]) -> String {
+    let without = judged.iter().filter(|own| is_without_period(document, own.response));
+    let names: Vec<String> = without.map(name).collect();
+    let whose = match &names[..] {
+        [] => return String::new(),
+        [one] => one.clone(),
+        several => many(several.len() as u64, "thread"),
+    };
+    format!(
+        " No period was found in the timers of {whose}: what a cycle was late by before its timer \
+         was set is not known."
+    )
 }
 
 /// How many cycles missed the deadline, without the end of the sentence; `None` if no deadline was
@@ -191,6 +212,18 @@ mod tests {
         document.series[0].missed = Some(0);
         let said = headline(&document);
         assert!(said.starts_with("All 2,976 cycles of ctl met the deadline of 1ms; "), "{said}");
+    }
+
+    #[test]
+    fn a_thread_without_a_period_may_be_later_than_its_cycles_say() {
+        let mut document = fixture::judged();
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            (row.missed, row.period_ns) = (None, None);
+        }
+        let said = headline(&document);
+        let last = "No period was found in the timers of ctl: what a cycle was late by before its \
+                    timer was set is not known.";
+        assert!(said.ends_with(last), "{said}");
     }
 
     #[test]

@@ -211,7 +211,7 @@ fn without_a_cycle(document: &Document, series: &SeriesSummary) -> u64 {
 }
 
 /// Whether one of the threads whose response this is has no period.
-fn is_without_period(document: &Document, series: &SeriesSummary) -> bool {
+pub(super) fn is_without_period(document: &Document, series: &SeriesSummary) -> bool {
     let Some(row) = row_of_response(document, series) else { return false };
     let is_one = |own: &AttachedRow| {
         let name = own.series.rsplit_once('/').map(|(name, _)| name);
