@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    mem,
 };
 
 use tardy_hot::stages::Late;
@@ -110,6 +111,7 @@ impl LateWakeup<'_> {
             // It may have been anywhere meanwhile.
             self.fetch(all);
             self.history = self.follow();
+            self.look_back();
             self.fetch_frequencies();
             return;
         }
@@ -140,16 +142,22 @@ impl LateWakeup<'_> {
             let unseen = state_history::ThreadState::OffCpu(state_history::OffCpu::Unseen);
             history.spans.iter().any(|span| span.state == unseen)
         };
-        if !is_unseen(&self.history) {
-            return;
-        }
-        let longer = self.read_since(self.me.cpu, self.begin_ns().saturating_sub(WAITED_NS));
-        let Some(before) = self.cpus.insert(self.me.cpu, longer) else { return };
-        let history = self.follow();
-        if is_unseen(&history) {
-            self.cpus.insert(self.me.cpu, before);
-        } else {
-            self.history = history;
+        // Work may have waited for longer than a wake-up.
+        let longest_ns = if self.me.works { LOOK_BACK_NS } else { WAITED_NS };
+        for back_ns in [WAITED_NS, longest_ns] {
+            if !is_unseen(&self.history) {
+                return;
+            }
+            let since_ns = self.begin_ns().saturating_sub(back_ns);
+            let longer = |cpu: &u32| (*cpu, self.read_since(*cpu, since_ns));
+            let longer = self.cpus.keys().map(longer).collect();
+            let before = mem::replace(&mut self.cpus, longer);
+            let history = self.follow();
+            if is_unseen(&history) {
+                self.cpus = before;
+            } else {
+                self.history = history;
+            }
         }
     }
 

@@ -162,6 +162,20 @@ impl Walk {
         self.spans
     }
 
+    /// The spans up to the end of work, where the thread goes to sleep: the clock of that end is
+    /// read a little later than the one of the switch.
+    fn worked(mut self) -> Vec<StateSpan> {
+        self.until(self.end_ns);
+        if let [.., before, last] = &mut self.spans[..]
+            && before.state == ThreadState::Running
+            && last.state == ThreadState::OffCpu(OffCpu::Asleep)
+        {
+            before.to_ns = last.to_ns;
+            self.spans.pop();
+        }
+        self.ended()
+    }
+
     /// An event of such a time.
     fn follow(&mut self, event: &Event, tid: u32) {
         let at_ns = ns(event.at_ns);
@@ -214,6 +228,7 @@ pub(super) struct Awake {
 pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
     let mut current: HashMap<u32, u32> = HashMap::new();
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
+    let mut went_to_sleep = false;
     let (mut woken_ns, mut locks, mut came_back): (Option<i64>, u32, bool) = (None, 0, false);
     let mutexes = mutexes(tid, events);
     let waits = |at: u64| mutexes.iter().any(|wait| wait.is_at(ns(at)));
@@ -247,18 +262,20 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
         }
         let on = |out, woken_ns| Some(Awake { cpu: event.cpu, out, woken_ns, asleep_ns: None });
         if is_mine && is_before {
-            woken_ns = None;
+            (woken_ns, went_to_sleep) = (None, false);
             awake = on(None, None);
         } else if is_mine && awake.is_none() {
             // It comes back before its timer woke it: woken by somebody else since, as one is that
             // was stopped, woken before the expiry, or without having been woken in the record.
             let out = match (was_woken, woken_ns) {
+                (true, _) if went_to_sleep => OffCpu::Asleep,
                 (true, _) => OffCpu::Unseen,
                 (false, Some(_)) => OffCpu::Woken,
                 (false, None) => OffCpu::Ready,
             };
             awake = on(Some(out), woken_ns);
         } else if left && is_before {
+            went_to_sleep = out(event.flags) == OffCpu::Asleep;
             // A task that waits for a lock does not sleep until its timer comes.
             awake = match out(event.flags) {
                 OffCpu::Asleep if locks == 0 && !waits(event.at_ns) => None,
@@ -307,7 +324,8 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
         walk_from_ns = marks.switch_ns;
     }
     walk.through(events, me.tid, walk_from_ns..i64::MAX);
-    StateHistory { spans: walk.ended(), entry_ns: marks.map(|marks| marks.entry_ns) }
+    let spans = if me.works { walk.worked() } else { walk.ended() };
+    StateHistory { spans, entry_ns: marks.map(|marks| marks.entry_ns) }
 }
 
 /// The same for work that the thread was not woken for: what it did at the expiry follows from what
@@ -317,7 +335,7 @@ fn follow_working(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHi
     let first_ns = events.first().map_or(late.t_ns, |event| ns(event.at_ns)).min(late.t_ns);
     let mut walk = Walk::new(first_ns, end_ns, ThreadState::OffCpu(OffCpu::Unseen), me.cpu);
     walk.through(events, me.tid, i64::MIN..end_ns);
-    let mut spans = walk.ended();
+    let mut spans = walk.worked();
     spans.retain(|span| span.to_ns > late.t_ns);
     if let Some(first) = spans.first_mut() {
         first.from_ns = first.from_ns.max(late.t_ns);

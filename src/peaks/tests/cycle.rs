@@ -122,6 +122,22 @@ fn a_mutex_that_a_thread_waits_for_in_its_work_names_its_owner() {
 }
 
 #[test]
+fn a_cycle_behind_one_that_slept_waits_for_what_that_one_waited_for() {
+    // It sleeps since 3 ms before the expiry. Woken, it works for 19 us, and arms its timer, which
+    // is over by then: it sleeps for 10 us until that wakes it.
+    let mut events = wake_up(hack(), 1, 66_000, 67_500, 70_000);
+    events.extend([(-3_005_000, switch(ME, 9, "timer"))]);
+    events.extend([(-3_000_000, flagged(out::FUTEX, switch(600, 120, "owner")))]);
+    events.extend([(40_000, waking(ME, 600)), (41_000, switch(ME, 9, "timer"))]);
+    events.extend([(60_000, flagged(out::SLEEPING, hack()))]);
+    let late = case([66_000, 0, 1_500, 2_500, 30_000], events);
+    let me = MeasuredThread { works: true, ..late.me.clone() };
+    let peak = Case { me, ..late }.peak();
+    assert_eq!(of(&peak, Cause::Wait)[0], ("woken by owner", 40_000), "{peak:?}");
+    assert!(!of(&peak, Cause::Unexplained).iter().any(|(_, ns)| *ns > 1_000), "{peak:?}");
+}
+
+#[test]
 fn a_sleep_is_named_by_what_the_kernel_says_that_it_is_for() {
     let named = |how, cause| {
         let peak = cycle(sleeps(how, None)).peak();
