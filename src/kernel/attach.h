@@ -209,7 +209,7 @@ struct tardy_attach_timer {
     unsigned long long soft_ns;
     unsigned long long running; /* address of a word that has that of the timer, while it runs */
     unsigned long long pid;   /* of one in a softirq: the task that it interrupted, or that runs it */
-    unsigned long long now;   /* address of the time at which the interrupt began */
+    unsigned long long now;   /* the time at which the interrupt began, or its address */
     unsigned long long base_ns; /* of its clock to CLOCK_MONOTONIC */
 };
 
@@ -265,6 +265,8 @@ struct tardy_attach_config {
     int preempt_count;
     int pcpu_hot;
     unsigned int response;          /* 1: cycles are measured */
+    unsigned int expire_has_time;   /* 1: hrtimer_expire_entry has the time, and not its address */
+    unsigned int reserved;
     unsigned long long deadline_ns; /* of threads that begin; 0 for none */
 };
 

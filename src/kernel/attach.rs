@@ -29,6 +29,7 @@ use super::{
         AttachedLate, AttachedThread, COMM, DEADLINE, START, STATE_PRIO, THREAD, TID_PID,
     },
     bootstrap, header, log,
+    tracepoint_arguments::TracepointArguments,
 };
 
 #[repr(C, align(8))]
@@ -341,8 +342,10 @@ fn load(
 ) -> Result<Object, AttachUnavailable> {
     let failed = |error: libbpf_rs::Error| system("open the programs of attach", &error);
     let path = Path::new(bootstrap::BTF);
-    let tracepoints = bootstrap::tracepoints(path)?;
+    let mut tracepoints = bootstrap::tracepoints(path)?;
     let btf = Btf::from_path(path).map_err(failed)?;
+    let arguments = TracepointArguments::read(&btf);
+    tracepoints.retain(|tracepoint| arguments.fit(tracepoint));
     log::listen();
     let mut builder = ObjectBuilder::default();
     let mut object: OpenObject =
@@ -358,7 +361,7 @@ fn load(
             program.set_autoload(false);
         }
     }
-    let config = config(to, cycles, &btf);
+    let config = config(to, cycles, &btf, &arguments);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".config") {
@@ -423,6 +426,7 @@ mod tests {
         let names: Vec<String> =
             layout("tardy_attach_config").fields.into_iter().map(|(name, ..)| name).collect();
         let words = ["mode", "target", "switch_has_state", "preempt_count", "pcpu_hot", "response"];
-        assert_eq!(names, [&words[..], &["deadline_ns"]].concat());
+        let more = ["expire_has_time", "reserved", "deadline_ns"];
+        assert_eq!(names, [&words[..], &more].concat());
     }
 }

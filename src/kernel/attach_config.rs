@@ -2,7 +2,7 @@
 
 use libbpf_rs::btf::Btf;
 
-use super::{header, percpu};
+use super::{header, percpu, tracepoint_arguments::TracepointArguments};
 
 /// Whether the work of threads is measured, from one expiry of their timers to the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,7 +29,12 @@ pub enum AttachedTo {
 }
 
 /// `struct tardy_attach_config`.
-pub(super) fn config(to: &AttachedTo, cycles: AttachedCycles, btf: &Btf<'_>) -> Vec<u8> {
+pub(super) fn config(
+    to: &AttachedTo,
+    cycles: AttachedCycles,
+    btf: &Btf<'_>,
+    arguments: &TracepointArguments,
+) -> Vec<u8> {
     let (mode, target) = match to {
         AttachedTo::Process(pid) => (header::TARDY_ATTACH_PROCESS, *pid),
         AttachedTo::Thread(tid) => (header::TARDY_ATTACH_THREAD, *tid),
@@ -43,6 +48,8 @@ pub(super) fn config(to: &AttachedTo, cycles: AttachedCycles, btf: &Btf<'_>) -> 
         AttachedCycles::Unmeasured => (0, 0),
         AttachedCycles::Measured(deadline_ns) => (1, deadline_ns.unwrap_or(0)),
     };
-    let words = [mode, target, has_state].into_iter().chain(offsets).chain([response]);
+    let has_time = u32::from(arguments.expire_has_time());
+    let words = [mode, target, has_state].into_iter().chain(offsets);
+    let words = words.chain([response, has_time, 0]);
     words.flat_map(u32::to_ne_bytes).chain(deadline_ns.to_ne_bytes()).collect()
 }

@@ -12,8 +12,8 @@ pub enum AttachUnavailable {
     Bpf(#[from] TracingUnavailable),
     /// The kernel lacks a tracepoint.
     #[error(
-        "cannot look at threads of others: the kernel has no tracepoint {tracepoint}; use a kernel \
-         of 5.12 or later, as distributions build them"
+        "cannot look at threads of others: the kernel has no tracepoint {tracepoint}, or one with \
+         other arguments; use a kernel of 5.12 or later, as distributions build them"
     )]
     NoTracepoint {
         /// Its name.

@@ -8,9 +8,12 @@
 #include "attach_response.h"
 #include "preempt.h"
 
-/* What a timer's thread needs to know is read when it is woken: most wake somebody else. */
+/*
+ * What a timer's thread needs to know is read when it is woken: most wake somebody else. `now` is a
+ * pointer up to 7.0 and a value in 7.2 (include/trace/events/timer.h).
+ */
 SEC("tp_btf/hrtimer_expire_entry")
-int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, s64 *now)
+int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, u64 now)
 {
     struct tardy_attach_cpu *cpu = this_cpu();
 
@@ -24,7 +27,7 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, s64 *now)
     struct hrtimer_clock_base *base = timer->base;
     running->hard_ns = timer->node.expires;
     running->soft_ns = timer->_softexpires;
-    running->now = (u64)now;
+    running->now = now;
     running->base_ns = base->offset;
     running->running = (u64)base + bpf_core_field_offset(struct hrtimer_clock_base, running);
     running->timer = (u64)timer;
@@ -155,8 +158,9 @@ static __always_inline int set_expiry(struct tardy_attach_thread *thread,
 {
     /* When the interrupt began is of interest only where late ones are explained. */
     if (thread->late_ns || attach_config.response) {
-        s64 now_ns = 0;
-        bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
+        s64 now_ns = attach_config.expire_has_time ? timer->now : 0;
+        if (!attach_config.expire_has_time)
+            bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
         thread->entry_ns = now_ns - timer->base_ns;
     }
     thread->relative = (thread->relative & ~TARDY_ATTACH_SLEPT_FOR)

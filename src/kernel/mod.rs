@@ -64,6 +64,7 @@ mod recorder;
 pub(crate) mod replay;
 mod symbols;
 pub mod tracefs;
+mod tracepoint_arguments;
 mod tracer;
 #[cfg(test)]
 mod tests;
@@ -177,8 +178,8 @@ pub enum TracingUnavailable {
     PidNamespace,
     /// The kernel lacks a tracepoint without which nothing can be traced.
     #[error(
-        "the kernel has no tracepoint {tracepoint}: stages need an x86-64 kernel whose timer \
-         interrupts come from the CPU's own timer"
+        "the kernel has no tracepoint {tracepoint}, or one with other arguments: use a \
+         kernel of 5.12 or later, as distributions build them"
     )]
     NoTracepoint {
         /// Its name.

@@ -13,11 +13,6 @@
 /* The offset of a variable that this kernel does not have. */
 #define NO_COUNT_OFFSET (-2147483647 - 1)
 
-/* With PREEMPT_RT a task counts its softirqs itself. */
-struct task_struct___rt {
-    int softirq_disable_cnt;
-} __attribute__((preserve_access_index));
-
 /*
  * The run queue of this CPU, a per-CPU variable: the running task knows it. Few kernels have the
  * addresses of variables in the symbol table.
@@ -48,10 +43,8 @@ static __always_inline u32 count_at(struct task_struct *task, s32 preempt_count,
 }
 
 /* That of softirqs. */
-static __always_inline u32 softirq_count_of(struct task_struct *current, u32 count)
+static __always_inline u32 softirq_count_of(struct task_struct *task, u32 count)
 {
-    struct task_struct___rt *task = (void *)current;
-
     if (bpf_core_field_exists(task->softirq_disable_cnt))
         return BPF_CORE_READ(task, softirq_disable_cnt);
     return count;

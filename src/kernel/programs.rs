@@ -81,10 +81,14 @@ const CALLS: &str = "which function a call from another processor ran";
 
 /// All of them.
 pub(super) const PROGRAMS: &[Program] = &[
-    needed("local_timer_entry"),
     needed("hrtimer_expire_entry"),
     needed("sched_waking"),
     needed("sched_switch"),
+    Program {
+        tracepoint: "local_timer_entry",
+        used: Use::Always,
+        switches_off: Some("where the timer interrupts came, and when but for the kernel's clock"),
+    },
     Program {
         tracepoint: "softirq_raise",
         used: Use::SoftTimers,

@@ -24,8 +24,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define CALLBACK_MAX_NS 1000000
 /* An interrupt of an idle CPU that comes so late has been kept by somebody. */
 #define LATE_ENTRY_NS 5000
-/* In `entry_flags` alone: where the interrupt came has not been read. */
-#define ENTRY_UNREAD 0x100
+/* In `in_timer`: where the interrupt came has not been read. */
+#define ENTRY_UNREAD 2
 
 /*
  * The record of the thread with that number and priority; NULL where it is not measured. Each read
@@ -70,8 +70,10 @@ static __always_inline void save_irq_regs(struct tardy_cpu *cpu)
 /* Reads what was left out at the entry of the present interrupt. */
 static __always_inline void read_entry(struct tardy_cpu *cpu)
 {
-    if (cpu->in_timer && cpu->entry_flags & ENTRY_UNREAD)
+    if (cpu->in_timer == ENTRY_UNREAD) {
+        cpu->in_timer = 1;
         save_irq_regs(cpu);
+    }
 }
 
 SEC("tp_btf/local_timer_entry")
@@ -90,7 +92,8 @@ int BPF_PROG(on_local_timer_entry)
             save_irq_regs(tc.cpu);
         } else {
             tc.cpu->entry_ip = 0;
-            tc.cpu->entry_flags = ENTRY_UNREAD;
+            tc.cpu->entry_flags = 0;
+            tc.cpu->in_timer = ENTRY_UNREAD;
         }
     }
     return 0;
@@ -122,14 +125,64 @@ int BPF_PROG(on_softirq_raise, u32 vec_nr)
     if (vec_nr != HRTIMER_SOFTIRQ || !get_trace_context(&tc))
         return 0;
     tc.cpu->soft.entry_ns = tc.cpu->entry_ns;
+    tc.cpu->raised_ns = tc.now_ns;
     /* How late it is shows only in the softirq. */
     if (config.record)
         read_entry(tc.cpu);
     return 0;
 }
 
+/*
+ * Whether an interrupt came too early for this timer: then it was not in that one that the timer
+ * expired. Timers of clocks that are set are due by an offset later than by CLOCK_MONOTONIC.
+ */
+static __always_inline int is_before_due(u64 entry_ns, struct hrtimer *timer)
+{
+    s64 due_ns = timer->_softexpires;
+
+    if (entry_ns && (s64)entry_ns >= due_ns)
+        return 0;
+    return !entry_ns || (s64)entry_ns < due_ns - timer->base->offset;
+}
+
+/*
+ * When the interrupt began in which this timer expires. Those of timers that are not the CPU's own
+ * have no local_timer_entry: Hyper-V's (sysvec_hyperv_stimer0 in arch/x86/kernel/cpu/mshyperv.c),
+ * Xen's (xen_timer_interrupt in arch/x86/xen/time.c), the HPET's, and that of a broadcast, all 6.1.
+ * There the time counts that the timer is told: hrtimer_interrupt (kernel/time/hrtimer.c) reads the
+ * clock first, and again for what has become due meanwhile.
+ */
+static __always_inline u64 interrupt_ns(struct tardy_cpu *cpu, struct hrtimer *timer, u64 now)
+{
+    s64 told_ns = now;
+
+    if (!is_before_due(cpu->entry_ns, timer))
+        return cpu->entry_ns;
+    if (!config.expire_has_time)
+        bpf_probe_read_kernel(&told_ns, sizeof(told_ns), (void *)now);
+    told_ns -= timer->base->offset;
+    /* What was read of an earlier interrupt says nothing of this one. */
+    if (!cpu->in_timer) {
+        cpu->entry_ns = told_ns;
+        cpu->entry_ip = 0;
+        cpu->entry_flags = 0;
+    }
+    return told_ns;
+}
+
+/* The same of a timer that expires in a softirq: the interrupt raised it as soon as it began. */
+static __always_inline u64 softirq_interrupt_ns(struct tardy_cpu *cpu, struct hrtimer *timer)
+{
+    if (!is_before_due(cpu->soft.entry_ns, timer))
+        return cpu->soft.entry_ns;
+    if (!is_before_due(cpu->raised_ns, timer))
+        return cpu->raised_ns;
+    /* It became due while the softirq waited, so that no interrupt had to come for it. */
+    return timer->_softexpires - timer->base->offset;
+}
+
 SEC("tp_btf/hrtimer_expire_entry")
-int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
+int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, u64 now)
 {
     u64 expires_ns = timer->_softexpires;
     struct trace_context tc;
@@ -137,14 +190,14 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
     if (!get_cpu(&tc))
         return 0;
     int soft = config.soft_timers && timer->is_soft;
-    /* Of a stage it is the begin in a softirq alone. */
-    tc.now_ns = soft || config.record ? bpf_ktime_get_ns() : tc.cpu->entry_ns;
     struct tardy_expired *expired = soft ? &tc.cpu->soft : &tc.cpu->hard;
+    u64 entry_ns = soft ? softirq_interrupt_ns(tc.cpu, timer) : interrupt_ns(tc.cpu, timer, now);
+    /* Of a stage it is the begin in a softirq alone. */
+    tc.now_ns = soft || config.record ? bpf_ktime_get_ns() : entry_ns;
     expired->expires_ns = expires_ns;
-    if (!soft)
-        expired->entry_ns = tc.cpu->entry_ns;
+    expired->entry_ns = entry_ns;
     expired->callback_ns = tc.now_ns;
-    if (config.record && !soft && tc.cpu->entry_ns - expires_ns > LATE_ENTRY_NS)
+    if (config.record && !soft && entry_ns - expires_ns > LATE_ENTRY_NS)
         read_entry(tc.cpu);
     if (config.record && !tc.cpu->hrtimer_bases)
         tc.cpu->hrtimer_bases = (u64)timer->base->cpu_base;

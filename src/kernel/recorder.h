@@ -219,6 +219,7 @@ struct tardy_config {
     unsigned int switch_has_state; /* 1: sched_switch has the state of the task that is left */
     unsigned int futexes;   /* 1: whether a task sleeps for a futex is looked up */
     unsigned int cpu_bytes; /* of a mask of this machine's CPUs; a multiple of 8 */
+    unsigned int expire_has_time; /* 1: hrtimer_expire_entry has the time, and not its address */
     /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */
     int irq_regs;
     int preempt_count;
@@ -255,12 +256,13 @@ struct tardy_cpu {
     struct tardy_expired soft;
     unsigned long long switch_ns;   /* the last switch of tasks */
     unsigned long long walk_ns;     /* when a stack was last walked on mere suspicion */
-    unsigned long long walk_interval_ns; /* until the next such walk */
+    unsigned long long raised_ns;   /* when the softirq of timers was raised last */
     unsigned long long steal_ns;    /* what the hypervisor has taken in all */
     unsigned long long steal_read_ns; /* when that was read */
     unsigned long long entry_ip;    /* the instruction that the last timer interrupt hit */
-    unsigned int in_timer;          /* 1 until that interrupt ends */
-    unsigned short entry_flags;     /* its flags */
+    unsigned int walk_interval_ns;  /* until the next walk on suspicion */
+    unsigned char in_timer;         /* not 0 until that interrupt ends */
+    unsigned char entry_flags;      /* its flags */
     unsigned short blocker_pid;     /* who last kept a thread off the CPU; its last 16 bits */
     unsigned long long hrtimer_bases; /* address of the CPU's variable; 0 until known */
 };

@@ -22,7 +22,7 @@ use super::{
     attach::{BLOCK, PLACES, SETTINGS},
     attached_thread::THREAD,
     header,
-    memory::{RecorderMemory, WORDS},
+    memory::{RecorderMemory, ThreadRecords, WORDS},
     recorder::Events,
 };
 use crate::sys::mapped::{MappedWords, sealed_memory};
@@ -158,6 +158,11 @@ impl AttachReplay {
 /// What happened on each CPU, as the programs of the recorder write it for these threads: their
 /// numbers, and the kernel's priorities of them.
 pub(crate) fn record(events: &str, threads: &[(i32, i32)]) -> EventReader {
+    record_all(events, threads).0
+}
+
+/// The same, and their wake-ups.
+pub(super) fn record_all(events: &str, threads: &[(i32, i32)]) -> (EventReader, ThreadRecords) {
     let slots = SLOTS as usize * CPUS as usize;
     let [(memory, memory_path), (ring, ring_path)] = [WORDS, slots * 4].map(shared);
     let memory = RecorderMemory::map(memory.as_fd()).unwrap();
@@ -166,5 +171,7 @@ pub(crate) fn record(events: &str, threads: &[(i32, i32)]) -> EventReader {
     let arguments = [memory_path, ring_path, SLOTS.to_string()];
     let mut program = Program::start(&RECORDER, &arguments);
     program.feed(events);
-    EventReader::new(Arc::new(memory), Some(kept), Vec::new())
+    let memory = Arc::new(memory);
+    let records = ThreadRecords::of(Arc::clone(&memory));
+    (EventReader::new(memory, Some(kept), Vec::new()), records)
 }

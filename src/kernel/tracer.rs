@@ -12,6 +12,7 @@ use super::{
     percpu::{self, PercpuOffset, PercpuOffsets},
     programs::{PROGRAMS, Program, Use},
     recorder::{EventReader, Events},
+    tracepoint_arguments::TracepointArguments,
 };
 
 /// As many as `recorder.h` has room for; those beyond are not recorded.
@@ -144,6 +145,7 @@ struct ProgramPlan<'a> {
     preemptible: bool,
     offsets: PercpuOffsets,
     switch_has_state: bool,
+    expire_has_time: bool,
     tracepoints: HashSet<String>,
     missing: Vec<Missing>,
 }
@@ -151,9 +153,11 @@ struct ProgramPlan<'a> {
 impl<'a> ProgramPlan<'a> {
     fn new(settings: &'a Settings) -> Result<Self, TracingUnavailable> {
         let (path, root) = (Path::new(bootstrap::BTF), Root::default());
-        let tracepoints = bootstrap::tracepoints(path)?;
+        let mut tracepoints = bootstrap::tracepoints(path)?;
         let btf =
             Btf::from_path(path).map_err(|error| system("read the kernel's types", &error))?;
+        let arguments = TracepointArguments::read(&btf);
+        tracepoints.retain(|tracepoint| arguments.fit(tracepoint));
         let offsets = match settings.mode {
             TraceLevel::Stages => PercpuOffsets::NONE,
             TraceLevel::Peaks => PercpuOffsets::read(&btf),
@@ -169,6 +173,7 @@ impl<'a> ProgramPlan<'a> {
             preemptible: bootstrap::is_preemptible(&root),
             offsets,
             switch_has_state: percpu::switch_has_state(&btf),
+            expire_has_time: arguments.expire_has_time(),
             tracepoints,
             missing: Vec::new(),
         })
@@ -237,7 +242,10 @@ impl<'a> ProgramPlan<'a> {
         if program.used == Use::PeaksIfThere {
             return Ok(());
         }
-        self.leave_out(program, "the kernel has no such tracepoint".to_owned());
+        self.leave_out(
+            program,
+            "the kernel has no such tracepoint, or one with other arguments".to_owned(),
+        );
         Ok(())
     }
 
@@ -279,7 +287,7 @@ impl<'a> ProgramPlan<'a> {
     }
 
     /// The fields of `struct tardy_config`, in their order.
-    fn config(&self) -> [(&'static str, u32); 13] {
+    fn config(&self) -> [(&'static str, u32); 14] {
         let stacks = match self.settings.stacks {
             Stacks::Off => header::TARDY_STACKS_OFF,
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
@@ -300,6 +308,7 @@ impl<'a> ProgramPlan<'a> {
             ("switch_has_state", u32::from(self.switch_has_state)),
             ("futexes", u32::from(self.settings.futexes)),
             ("cpu_bytes", self.cpus.div_ceil(64) * 8),
+            ("expire_has_time", u32::from(self.expire_has_time)),
             ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
             ("preempt_count", self.offsets.preempt_count.0.cast_unsigned()),
             ("pcpu_hot", self.offsets.pcpu_hot.0.cast_unsigned()),
@@ -345,6 +354,7 @@ mod tests {
             preemptible: false,
             offsets: PercpuOffsets::NONE,
             switch_has_state: true,
+            expire_has_time: false,
             tracepoints: PROGRAMS.iter().filter(has).map(|it| it.tracepoint.to_owned()).collect(),
             missing: Vec::new(),
         }

@@ -87,6 +87,8 @@ struct task_struct {
     struct sched_entity se;
     bool throttled;
     void *pi_blocked_on;
+    /* With PREEMPT_RT a task counts its softirqs itself. */
+    int softirq_disable_cnt;
     unsigned int in_iowait : 1;
     /* As it is there: otherwise the compiler would read it byte by byte. */
     char comm[16] __attribute__((aligned(8)));

@@ -76,7 +76,7 @@ static void see_start(struct hrtimer *timer, u32 mode)
     on_hrtimer_start(ctx, timer, mode);
 }
 
-static void see_expire(struct hrtimer *timer, s64 *now)
+static void see_expire(struct hrtimer *timer, u64 now)
 {
     on_hrtimer_expire_entry(ctx, timer, now);
 }
@@ -102,8 +102,18 @@ static void see_softirq(int is_entry, u32 number)
 {
 }
 
+static void see_raise(u32 vector)
+{
+}
+
 static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter)
 {
+}
+
+static int use_kernel(char *feature)
+{
+    attach_config.expire_has_time |= !strcmp(feature, "expire_has_time");
+    return attach_config.expire_has_time || !strcmp(feature, "rt");
 }
 
 static void answer(void)

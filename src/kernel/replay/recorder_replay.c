@@ -46,9 +46,9 @@ static void see_migrate(struct task_struct *task, u32 cpu)
     on_sched_migrate_task(ctx, task, cpu);
 }
 
-static void see_expire(struct hrtimer *timer, s64 *now)
+static void see_expire(struct hrtimer *timer, u64 now)
 {
-    on_hrtimer_expire_entry(ctx, timer);
+    on_hrtimer_expire_entry(ctx, timer, now);
 }
 
 static void see_timer_irq(int is_entry)
@@ -59,6 +59,11 @@ static void see_timer_irq(int is_entry)
 static void see_irq(int is_entry, u32 line)
 {
     is_entry ? on_irq_handler_entry(ctx, line) : on_irq_handler_exit(ctx, line);
+}
+
+static void see_raise(u32 vector)
+{
+    on_softirq_raise(ctx, vector);
 }
 
 static void see_softirq(int is_entry, u32 vector)
@@ -90,6 +95,17 @@ static void see_exit(struct task_struct *task)
 
 static void see_rename(struct task_struct *task, char *name)
 {
+}
+
+static int use_kernel(char *feature)
+{
+    if (!strcmp(feature, "expire_has_time"))
+        config.expire_has_time = 1;
+    else if (!strcmp(feature, "rt"))
+        config.soft_timers = 1;
+    else
+        return 0;
+    return 1;
 }
 
 static void answer(void)

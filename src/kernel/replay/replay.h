@@ -6,7 +6,8 @@
  *
  * A line that begins with `#` is a comment. `task TID PRIO NAME` says which task there is; its process is TID, or the
  * fourth word. `sync` has the program answer with the records of its ring (a count, and 64 bytes
- * each). All else is an event: a time in ns, a CPU, a word and its arguments. Tasks and timers are
+ * each). `kernel expire_has_time` is one that passes the time to hrtimer_expire_entry by value,
+ * `kernel rt` one with PREEMPT_RT. All else is an event: a time in ns, a CPU, a word and its arguments. Tasks and timers are
  * those of the CPU's current task where no other is named; the first current task is the idle one,
  * which is called 0. With `!` before the word the kernel does that, and no program sees it.
  *
@@ -27,6 +28,7 @@
  *   timer_irq, timer_irq_end   local_timer_entry and _exit
  *   irq LINE, irq_end LINE     irq_handler_entry and _exit
  *   softirq N, softirq_end N   softirq_entry and _exit
+ *   raise N                    softirq_raise
  *   call, call_end             csd_function_entry and _exit
  *   word ADDRESS VALUE         the 32 bits of the memory of programs at that address
  *   syscall N [A B C], sysret  the current task is in that system call, with these arguments (0
@@ -71,6 +73,10 @@ static struct hrtimer_sleeper host_timers[HOST_TIMERS];
 static u64 host_now;
 static u32 host_cpu_id;
 static int host_failed;
+/* 1: hrtimer_expire_entry has the time itself, as in 7.2. */
+static int host_expire_has_time;
+/* 1: PREEMPT_RT, where timers expire in a softirq but for those of sleeps of real-time tasks. */
+int host_is_rt;
 
 struct host_word {
     u64 address;
@@ -120,10 +126,12 @@ static void see_exit(struct task_struct *task);
 static void see_rename(struct task_struct *task, char *name);
 static void see_migrate(struct task_struct *task, u32 cpu);
 static void see_start(struct hrtimer *timer, u32 mode);
-static void see_expire(struct hrtimer *timer, s64 *now);
+static void see_expire(struct hrtimer *timer, u64 now);
+static int use_kernel(char *feature);
 static void see_timer_irq(int is_entry);
 static void see_irq(int is_entry, u32 line);
 static void see_softirq(int is_entry, u32 number);
+static void see_raise(u32 vector);
 static void see_call(int is_entry);
 static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter);
 static void answer(void);
@@ -223,6 +231,8 @@ static void do_start(struct hrtimer_sleeper *of, char **args, int is_seen)
     of->timer.node.expires = number(args[0]);
     of->timer._softexpires = number(args[1]);
     of->timer.base = &here()->base;
+    of->timer.is_soft = host_is_rt
+                        && (of->task == NULL || here()->current->task.prio >= MAX_RT_PRIO);
     if (is_seen)
         see_start(&of->timer, mode);
 }
@@ -261,7 +271,7 @@ static void do_expire(char **args, int is_seen)
     cpu->base.running = &of->timer;
     cpu->now_ns = cpu->interrupt_ns ? cpu->interrupt_ns : host_now;
     if (is_seen)
-        see_expire(&of->timer, &cpu->now_ns);
+        see_expire(&of->timer, host_expire_has_time ? cpu->now_ns : (u64)&cpu->now_ns);
 }
 
 /* An interrupt of either kind begins or ends. */
@@ -269,7 +279,10 @@ static void nest(u32 by, int is_entry)
 {
     struct host_cpu *cpu = here();
 
-    cpu->preempt_count += is_entry ? by : -by;
+    if (by == SOFTIRQ && host_is_rt)
+        cpu->current->task.softirq_disable_cnt += is_entry ? by : -by;
+    else
+        cpu->preempt_count += is_entry ? by : -by;
     if (by == HARDIRQ)
         cpu->interrupt_ns = is_entry ? host_now : 0;
 }
@@ -287,6 +300,8 @@ static void of_interrupts(char *word, char **args, int is_seen)
     } else if (!strncmp(word, "softirq", 7)) {
         nest(SOFTIRQ, is_entry);
         is_seen ? see_softirq(is_entry, number(args[0])) : (void)0;
+    } else if (!strcmp(word, "raise")) {
+        is_seen ? see_raise(number(args[0])) : (void)0;
     } else if (!strncmp(word, "call", 4)) {
         is_seen ? see_call(is_entry) : (void)0;
     } else {
@@ -375,6 +390,10 @@ static void take_line(char *line)
     if (!strcmp(words[0], "sync")) {
         answer();
         fflush(stdout);
+    } else if (!strcmp(words[0], "kernel")) {
+        host_expire_has_time |= !strcmp(words[1] ? words[1] : "", "expire_has_time");
+        host_is_rt |= !strcmp(words[1] ? words[1] : "", "rt");
+        use_kernel(words[1] ? words[1] : "") || fail("no such kernel:", words[1]);
     } else if (!strcmp(words[0], "task")) {
         add_task(words + 1);
     } else if (count < 3 || number(words[1]) >= HOST_CPUS) {

@@ -18,7 +18,7 @@ const MOST_WAKEUPS: usize = 1 << 14;
 pub struct TimerWakeup {
     /// When the timer was due.
     pub expires_ns: u64,
-    /// The interrupt began; 0 where that was not seen.
+    /// The interrupt began; the callback, where that was not seen.
     pub entry_ns: u64,
     /// The timer's callback began.
     pub callback_ns: u64,
@@ -44,8 +44,9 @@ struct Expired {
 struct CpuState {
     /// The last interrupt that may be of a timer.
     entry_ns: u64,
-    /// That which raised the softirq of timers.
+    /// That which raised the softirq of timers, and when it did.
     raised_ns: u64,
+    raised_at_ns: u64,
     in_interrupt: bool,
     in_softirq: bool,
     hard: Option<Expired>,
@@ -109,7 +110,7 @@ impl Wakeups {
             TraceEvent::SoftirqRaise { vector } => {
                 let state = self.cpu(cpu);
                 if vector == HRTIMER_SOFTIRQ {
-                    state.raised_ns = state.entry_ns;
+                    (state.raised_ns, state.raised_at_ns) = (state.entry_ns, at_ns);
                 }
                 None
             }
@@ -151,7 +152,14 @@ impl Wakeups {
         let has_soft_timers = self.has_soft_timers;
         let state = self.cpu(cpu);
         let is_soft = has_soft_timers && state.in_softirq && !state.in_interrupt;
-        let entry_ns = if is_soft { state.raised_ns } else { state.entry_ns };
+        // Interrupts of timers that are not the CPU's own have no event: then what came last was
+        // before the timer was due. So it is where another clock than the trace's was programmed.
+        let came = |entry_ns: &u64| *entry_ns >= expires_ns || expires_ns > at_ns;
+        let entry_ns = match is_soft {
+            true => [state.raised_ns, state.raised_at_ns].into_iter().find(came),
+            false => Some(state.entry_ns).filter(came),
+        };
+        let entry_ns = entry_ns.unwrap_or(if is_soft { expires_ns } else { at_ns });
         let expired = Some(Expired { expires_ns, entry_ns, callback_ns: at_ns });
         match is_soft {
             true => state.soft = expired,
@@ -298,6 +306,15 @@ mod tests {
         let mut wakeups = after(&[&events[..], &more[..], &[switch(1150, 0)]].concat());
         assert_eq!(wakeups.matching(1, (100, 0), 500), None);
         assert_eq!(wakeups.matching(1, (1100, 0), 1200).unwrap().switch_ns, 1150);
+    }
+
+    #[test]
+    fn an_interrupt_that_no_event_tells_of_begins_at_the_callback_at_the_latest() {
+        let of = |before: &[(u32, Timed)]| {
+            let events = [start(100), expires(120, 0), waking(130, 0, 0), switch(150, 0)];
+            after(&[before, &events[..]].concat()).matching(1, (100, 0), 200).unwrap().entry_ns
+        };
+        assert_eq!([of(&[]), of(&[entry(50, 0)]), of(&[entry(110, 0)])], [120, 120, 110]);
     }
 
     #[test]

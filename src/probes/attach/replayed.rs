@@ -1,6 +1,7 @@
 //! Runs of this probe over a kernel of text ([`crate::kernel::replay`]): all that a run does with
 //! what the programs count, by its own clock.
 
+mod kernels;
 mod loops;
 mod overruns;
 mod tests;
