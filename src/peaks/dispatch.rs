@@ -1,39 +1,79 @@
-//! How the receiver of a message comes to run on its CPU, where that differs from what a timer's
-//! thread goes through: its waker may be on another CPU, or may be the sender, which has to sleep
-//! first.
+//! How a woken thread comes to run on its CPU, where that differs from a wake-up on that CPU: its
+//! waker may be on another one, from which an interrupt has to come, or may be the sender of a
+//! message, which has to sleep first.
+//!
+//! The waker asks by an interrupt (`resched_curr` and `ttwu_queue_wakelist`, kernel/sched/core.c),
+//! but for an idle CPU that polls: there it sets a flag (`set_nr_if_polling`, the tracepoint
+//! `sched_wake_idle_without_ipi`).
 
 use super::{
     Event, EventKind,
     below_kernel::missing_in_user_mode,
     contexts::{CurrentTask, ns},
-    interrupt::were_on_until,
+    interrupt::{ENDED_BEFORE, ended_something, were_on_until},
     late_wakeup::{Cpu, LateWakeup},
+    marks::Marks,
     names,
     piece::{NamedCause, Piece},
     stacks,
-    state_history::ThreadState,
+    state_history::{Queued, ThreadState, moves},
     usual::at_most,
+    way::Route,
 };
 use crate::{kernel::vector, run::peaks::Cause};
 
 const LATE: &str = "interrupt late";
 const LATE_IN_USER: &str = "interrupt late in user mode";
 
-/// When a CPU was interrupted so that it switches to the receiver, or left its idle state for that;
-/// `None` if nothing of the kind came between its wake-up and the switch.
+/// The kernel has the tracepoint `ipi_send_cpu` (include/trace/events/ipi.h) from 6.4 on alone.
+const SENDER_UNSEEN: &str = "the interrupt for the switch came where interrupts are enabled, \
+                             but when it was sent is not recorded";
+
+/// A timer may expire on another CPU than the thread's, and others may wake it.
+pub(super) fn find_route(wakeup: &mut LateWakeup<'_>) {
+    let Some(marks) = wakeup.history.marks else { return };
+    let queued = Queued::of(&marks, &moves(wakeup.me.tid, &wakeup.events()));
+    wakeup.fetch([queued.cpu]);
+    wakeup.route = Some(route(wakeup, &marks, queued));
+}
+
+/// How a thread was woken that was then queued there.
 #[must_use]
-pub(super) fn interrupted_ns(cpu: &Cpu, waking_ns: i64, switch_ns: i64) -> Option<i64> {
+pub(super) fn route(wakeup: &LateWakeup<'_>, marks: &Marks, queued: Queued) -> Route {
+    let is_remote = marks.woken_on != queued.cpu;
+    let knows = |cpu: &&Cpu| marks.waking_ns >= wakeup.begin_ns().max(cpu.known_from_ns);
+    let cpu = wakeup.cpus.get(&queued.cpu).filter(|_| is_remote).filter(knows);
+    let waits_ns = (marks.waking_ns, queued.until_ns);
+    let first = |is_it: fn(&Event) -> bool| cpu.and_then(|cpu| first_ns(cpu, waits_ns, is_it));
+    let came_ns = first(asks_for_switch);
+    let left_ns = first(leaves_idle);
+    let was_sent = wakeup.cpus.get(&marks.woken_on).is_some_and(|waker| {
+        let times = waits_ns.0..came_ns.unwrap_or(waits_ns.1).saturating_add(1);
+        let mut sent = waker.events.iter().filter(|event| times.contains(&ns(event.at_ns)));
+        is_remote && sent.any(|event| event.sends_to(queued.cpu).is_some())
+    });
+    let interrupt_ns = came_ns.into_iter().chain(left_ns).min();
+    Route { sender: None, is_remote, interrupt_ns, was_sent }
+}
+
+/// The first such event between a wake-up and the switch.
+fn first_ns(
+    cpu: &Cpu,
+    (waking_ns, until_ns): (i64, i64),
+    is_it: fn(&Event) -> bool,
+) -> Option<i64> {
     let first = cpu.events.partition_point(|event| ns(event.at_ns) <= waking_ns);
-    let is_it = |event: &&Event| match event.kind {
-        EventKind::VectorEntry { vector, .. } => {
-            [vector::RESCHEDULE, vector::CALL_FUNCTION, vector::CALL_FUNCTION_SINGLE]
-                .contains(&vector)
-        }
-        EventKind::Idle { state } => state == Event::NOT_IDLE,
-        _ => false,
-    };
-    let found = cpu.events.get(first..)?.iter().find(is_it)?;
-    Some(ns(found.at_ns)).filter(|at_ns| *at_ns <= switch_ns)
+    let found = cpu.events.get(first..)?.iter().find(|event| is_it(event))?;
+    Some(ns(found.at_ns)).filter(|at_ns| *at_ns <= until_ns)
+}
+
+fn asks_for_switch(event: &Event) -> bool {
+    let asking = [vector::RESCHEDULE, vector::CALL_FUNCTION, vector::CALL_FUNCTION_SINGLE];
+    matches!(event.kind, EventKind::VectorEntry { vector, .. } if asking.contains(&vector))
+}
+
+fn leaves_idle(event: &Event) -> bool {
+    event.kind == EventKind::Idle { state: Event::NOT_IDLE }
 }
 
 /// Whether the sender has the receiver's CPU, and for no longer than usual.
@@ -59,19 +99,24 @@ pub(super) fn late_interrupt(
     if has_come || task.pid == 0 || span.state != ThreadState::Dispatch {
         return None;
     }
+    let Some(came_ns) = route.interrupt_ns else { return Some(NamedCause::unexplained(LATE)) };
     let found = stacks::of_task(wakeup, span.cpu, task, span.ready_ns, span.to_ns);
-    let (Some(found), Some(came_ns)) = (found, route.interrupt_ns) else {
-        return Some(NamedCause::unexplained(LATE));
-    };
-    if found.is_of_user_mode() {
+    if found.as_ref().is_some_and(stacks::StackFinding::is_of_user_mode) {
         return Some(missing_in_user_mode(wakeup, piece, LATE_IN_USER));
     }
     let events = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.events);
-    let was_off = piece.from_ns >= were_on_until(events, came_ns);
-    let Some(outside) = found.enabled_interrupts().filter(|_| was_off) else {
+    if piece.from_ns < were_on_until(events, came_ns) {
         return Some(NamedCause::unexplained(LATE));
-    };
-    let name = outside.name_or(&names::comm(&task.comm));
-    let why = NamedCause::measured(Cause::IrqsOff, name).of(task);
-    Some(NamedCause { stack: outside.stack, ..why })
+    }
+    let kept_off = |name: String| NamedCause::measured(Cause::IrqsOff, name).of(task);
+    let own_name = names::comm(&task.comm);
+    Some(match found.and_then(|found| found.enabled_interrupts()) {
+        Some(outside) => {
+            let why = kept_off(outside.name_or(&own_name));
+            let why = NamedCause { stack: outside.stack, ..why };
+            if route.was_sent { why } else { why.inferred_from(SENDER_UNSEEN) }
+        }
+        None if ended_something(events, came_ns) => kept_off(own_name).inferred_from(ENDED_BEFORE),
+        None => NamedCause::unexplained(LATE),
+    })
 }

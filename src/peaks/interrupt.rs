@@ -31,7 +31,7 @@ const MOST_USUAL_NS: i64 = 20_000;
 /// An event so shortly before the interrupt ended what kept it off.
 const JUST_NS: i64 = 2_000;
 
-const ENDED_BEFORE: &str =
+pub(super) const ENDED_BEFORE: &str =
     "the interrupt came right after another one, a softirq or a switch ended";
 
 /// What shows that interrupts were off until the timer's came.
@@ -176,9 +176,10 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
     let nothing =
         InterruptDelay { in_user: false, cpu, off: Off::NoSign, since_ns: i64::MIN, named: None };
-    let (Some(entry_ns), Some(found)) = (wakeup.history.entry_ns, wakeup.cpus.get(&cpu)) else {
+    let (Some(marks), Some(found)) = (wakeup.history.marks, wakeup.cpus.get(&cpu)) else {
         return nothing;
     };
+    let entry_ns = marks.entry_ns;
     let Some(late) = entry_near(&found.events, entry_ns) else { return nothing };
     let named = stacks::of_interrupt(wakeup, cpu, entry_ns);
     // Another interrupt came first, in user mode, and this one at its end: the first was late too.
@@ -216,7 +217,7 @@ fn entry_near(events: &[Event], entry_ns: i64) -> Option<&Event> {
 }
 
 /// Whether an interrupt, a softirq or a switch ended right before `at_ns`.
-fn ended_something(events: &[Event], at_ns: i64) -> bool {
+pub(super) fn ended_something(events: &[Event], at_ns: i64) -> bool {
     events.iter().any(|event| {
         let is_end = matches!(
             event.kind,

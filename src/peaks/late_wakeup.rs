@@ -76,7 +76,7 @@ pub(crate) struct LateWakeup<'a> {
     /// Of a message: its ways, and all threads, which they name by number.
     pub ways: &'a [MessageWay],
     pub followed: &'a [MeasuredThread],
-    /// Of a leg of a message: how its receiver was woken.
+    /// How the thread was woken, or the receiver of a leg of a message.
     pub route: Option<Route>,
     /// Of a leg of a message: what its thread may have taken for earlier ones.
     pub earlier: Earlier,

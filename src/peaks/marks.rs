@@ -7,8 +7,8 @@ use super::{Event, EventKind, contexts::ns, long_functions::softirq};
 use crate::kernel::vector::LOCAL_TIMER;
 
 /// Where the stages end.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Marks {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Marks {
     /// For which the timer was programmed; not before the expiry that was meant.
     pub due_ns: i64,
     pub entry_ns: i64,

@@ -17,7 +17,9 @@ use super::{
     late_wakeup::{Cpu, LateWakeup},
     marks::Marks,
     piece::stopped_between,
-    state_history::{self, OffCpu, StateHistory, StateSpan, ThreadState, Walk, awake, moves},
+    state_history::{
+        self, OffCpu, Queued, StateHistory, StateSpan, ThreadState, Walk, awake, moves,
+    },
     way::{Earlier, MessageWay, Route, WayKind},
 };
 use crate::run::peaks::{MessageStages, Part, WayOf};
@@ -65,7 +67,7 @@ pub(super) fn gather<'a>(wakeup: &mut LateWakeup<'a>, usual: &[UsualWay]) -> Lat
         }
     }
     let spans = message.legs.iter().flat_map(|leg| leg.history.spans.iter().copied()).collect();
-    wakeup.history = StateHistory { spans, entry_ns: None };
+    wakeup.history = StateHistory { spans, marks: None };
     message
 }
 
@@ -151,7 +153,7 @@ impl<'a> Following<'a, '_> {
         let spans = carried(spans, marks.woken_on, self.way.seen.stopped_ns);
         let (user_ns, dispatch_ns) = (self.usual.send_ns, self.usual.dispatch_ns);
         let usual = UsualStages { irq_ns: 0, dispatch_ns, user_ns };
-        let history = StateHistory { spans, entry_ns: None };
+        let history = StateHistory { spans, marks: None };
         let (late, earlier) = (late(from_ns, to_ns, (0, 0)), Earlier::default());
         Leg { me, late, history, usual, route: None, earlier, is_wake_up: false }
     }
@@ -197,21 +199,16 @@ impl<'a> Following<'a, '_> {
 
     /// How a wake-up of the receiver came about.
     fn route(&self, marks: &Marks, wakeup: &LateWakeup<'_>) -> Route {
-        let is_remote = marks.woken_on != marks.switched_on;
-        let knows = |cpu: &&Cpu| marks.waking_ns >= wakeup.begin_ns().max(cpu.known_from_ns);
-        let cpu = wakeup.cpus.get(&marks.switched_on).filter(|_| is_remote);
-        let interrupt_ns = cpu
-            .filter(knows)
-            .and_then(|cpu| dispatch::interrupted_ns(cpu, marks.waking_ns, marks.switch_ns));
+        let queued = Queued::of(marks, &moves(self.receiver.tid, self.events));
         let sender = self.sender.map(|sender| sender.tid);
-        Route { sender, is_remote, interrupt_ns }
+        Route { sender, ..dispatch::route(wakeup, marks, queued) }
     }
 
     fn leg(&self, walk: Walk, usual: UsualStages, route: Option<Route>) -> Leg<'a> {
         let spans = after(walk.ended(), self.way.from_ns);
         let from_ns = spans.first().map_or(self.way.to_ns, |span| span.from_ns);
         let late = late(from_ns, self.way.to_ns, self.way.seen.stopped_ns);
-        let history = StateHistory { spans, entry_ns: None };
+        let history = StateHistory { spans, marks: None };
         let earlier = Earlier::of(self.way.backlog, self.usual.receive_ns);
         Leg { me: self.receiver, late, history, usual, route, earlier, is_wake_up: false }
     }

@@ -422,6 +422,7 @@ impl Blamer {
                     false => self.followed.iter().map(|followed| followed.cpu).collect::<Vec<_>>(),
                 };
                 wakeup.gather(all.into_iter());
+                dispatch::find_route(&mut wakeup);
                 None
             }
             false => Some(message::gather(&mut wakeup, &progress.usual_ways)),

@@ -83,8 +83,8 @@ pub(crate) struct StateSpan {
 pub(crate) struct StateHistory {
     /// By time.
     pub spans: Vec<StateSpan>,
-    /// Entry of the timer's interrupt, where it is known.
-    pub entry_ns: Option<i64>,
+    /// Of its wake-up, where that is known.
+    pub marks: Option<Marks>,
 }
 
 /// Appends spans one after the other.
@@ -131,12 +131,9 @@ impl Walk {
         self.go(marks.softirq_ns, ThreadState::Handler, marks.woken_on);
         self.go(marks.waking_ns, ThreadState::Dispatch, marks.switched_on);
         self.ready_ns = marks.waking_ns;
-        let waits = marks.waking_ns..marks.switch_ns;
-        for (at_ns, from, to) in moves.iter().filter(|(at, ..)| waits.contains(at)) {
-            if at_ns - marks.waking_ns > PLACED_NS {
-                self.cpu = *from;
-                self.go(*at_ns, ThreadState::OffCpu(OffCpu::Moving { from: *from, to: *to }), *to);
-            }
+        for (at_ns, from, to) in later_moves(marks, moves) {
+            self.cpu = from;
+            self.go(at_ns, ThreadState::OffCpu(OffCpu::Moving { from, to }), to);
         }
         self.go(marks.switch_ns, ThreadState::Running, marks.switched_on);
     }
@@ -325,7 +322,7 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     }
     walk.through(events, me.tid, walk_from_ns..i64::MAX);
     let spans = if me.works { walk.worked() } else { walk.ended() };
-    StateHistory { spans, entry_ns: marks.map(|marks| marks.entry_ns) }
+    StateHistory { spans, marks }
 }
 
 /// The same for work that the thread was not woken for: what it did at the expiry follows from what
@@ -340,7 +337,7 @@ fn follow_working(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHi
     if let Some(first) = spans.first_mut() {
         first.from_ns = first.from_ns.max(late.t_ns);
     }
-    StateHistory { spans, entry_ns: None }
+    StateHistory { spans, marks: None }
 }
 
 /// The same for a gap of a thread that never sleeps: it had the CPU at both ends.
@@ -349,7 +346,29 @@ pub(crate) fn follow_spinning(late: &Late, me: &MeasuredThread, events: &[Event]
     let end_ns = late.t_ns.saturating_add(late.latency_ns);
     let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::Running, me.cpu);
     walk.through(events, me.tid, late.t_ns..end_ns);
-    StateHistory { spans: walk.ended(), entry_ns: None }
+    StateHistory { spans: walk.ended(), marks: None }
+}
+
+/// The moves of a woken thread that waits for a CPU: one right after its wake-up is the choice of
+/// that CPU.
+fn later_moves(marks: &Marks, moves: &[(i64, u32, u32)]) -> impl Iterator<Item = (i64, u32, u32)> {
+    let waits = marks.waking_ns.saturating_add(PLACED_NS + 1)..marks.switch_ns;
+    moves.iter().copied().filter(move |(at_ns, ..)| waits.contains(at_ns))
+}
+
+/// Where a woken thread was queued, and until when it waited there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Queued {
+    pub cpu: u32,
+    pub until_ns: i64,
+}
+
+impl Queued {
+    pub(super) fn of(marks: &Marks, moves: &[(i64, u32, u32)]) -> Self {
+        let moved = later_moves(marks, moves).next();
+        let stayed = Self { cpu: marks.switched_on, until_ns: marks.switch_ns };
+        moved.map_or(stayed, |(until_ns, cpu, _)| Self { cpu, until_ns })
+    }
 }
 
 /// When the thread was moved, from where and where to.

@@ -5,6 +5,7 @@
 mod behind;
 mod below_kernel;
 mod cycle;
+mod elsewhere;
 mod fake;
 mod gaps;
 mod interrupt;
@@ -203,6 +204,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
     let tests = [
         include_str!("tests/below_kernel.rs"),
         include_str!("tests/cycle.rs"),
+        include_str!("tests/elsewhere.rs"),
         include_str!("tests/gaps.rs"),
         include_str!("tests/interrupt.rs"),
         include_str!("tests/waiting.rs"),

@@ -42,15 +42,17 @@ pub(crate) struct MessageWay {
     pub follows_later: bool,
 }
 
-/// How the receiver was woken.
+/// How a thread was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Number of the sender's thread.
+    /// Of a message: number of the sender's thread.
     pub sender: Option<u32>,
-    /// On another CPU than the one it then ran on.
+    /// On another CPU than the one on which it was queued.
     pub is_remote: bool,
     /// When that CPU was interrupted for it, or left its idle state.
     pub interrupt_ns: Option<i64>,
+    /// Such an interrupt was seen to be sent.
+    pub was_sent: bool,
 }
 
 /// What a thread may have taken for earlier packets.

@@ -258,7 +258,8 @@ fn a_lower_task_that_cannot_be_preempted_after_the_interrupt_that_asks_for_it() 
 
 /// The interrupt comes at 300 us to a lower task, which is switched out 3 us later.
 fn late_interrupt(functions: &[&'static str]) -> Trip {
-    let events = vec![(-500_000, on(1, hack())), (303_000, on(1, stack(500, 2, 9, 300)))];
+    let seen = (303_000, on(1, stack(500, 2, 9, 300)));
+    let events = vec![(-500_000, on(1, hack())), (3_500, ipi(ME, 1, 0)), seen];
     trip(3_000, 300_000, 303_000).with(events).stack(9, functions)
 }
 
