@@ -112,8 +112,9 @@ pub fn deadlines(run: &Run, asked: &Deadlines) -> Result<Vec<SeriesDeadline>, St
     let read = run.intervals(|number, span, block| {
         let missed = late(&block, limits.get(number).copied().unwrap_or(u64::MAX));
         counts.add(number, &block);
-        if let Some(own) = blocks.get_mut(number) {
-            own.push(BlockCount { samples: block.len(), beyond: missed });
+        if let (Some(blocks), Some(own)) = (blocks.get_mut(number), series.get(number)) {
+            let limit = limits.get(number).copied().unwrap_or(u64::MAX);
+            blocks.push(by_schedule(own, &block, limit));
         }
         if let Some(own) = worst.get_mut(number)
             && missed > own.map_or(0, |own| own.missed)
@@ -137,8 +138,8 @@ pub fn deadlines(run: &Run, asked: &Deadlines) -> Result<Vec<SeriesDeadline>, St
         let from_wakeup = row_of_response(&run.document, own).is_some_and(is_stage);
         let unserved = if from_wakeup { 0 } else { without_a_cycle(&run.document, own) };
         let (periods, missed) = (periods + unserved, missed + unserved);
-        let blocks = blocks.get(number).map_or(&[][..], Vec::as_slice);
-        let share = share_missed(missed, periods, blocks);
+        let blocks = with_unplaced(blocks.get(number).map_or(&[][..], Vec::as_slice), missed);
+        let share = share_missed(missed, periods, &blocks);
         SeriesDeadline {
             series: own.name.clone(),
             deadline_ns,
@@ -243,6 +244,42 @@ fn counted(series: &SeriesSummary, counts: &SeriesCounts, number: usize, limit: 
     (met.saturating_add(series.above).saturating_add(without), late)
 }
 
+/// The periods of one interval of the log, and those missed, with those that passed in a long sleep
+/// or in long work: one stall is one group of misses.
+fn by_schedule(
+    series: &SeriesSummary,
+    block: &hdrhistogram::Histogram<u64>,
+    limit: u64,
+) -> BlockCount {
+    let has_schedule = series.scheduled.is_some() || series.is_response();
+    let period_ns = series.period_ns.filter(|period_ns| has_schedule && *period_ns > 0);
+    let is_over = |period_ns: &i64| block.max() >= period_ns.unsigned_abs();
+    let Some(period_ns) = period_ns.filter(is_over) else {
+        return BlockCount { samples: block.len(), beyond: late(block, limit) };
+    };
+    let max_ns = i64::try_from(block.max()).unwrap_or(i64::MAX);
+    let view = per_period(block, max_ns, period_ns);
+    if series.is_response() {
+        // Those in which no work was begun missed it.
+        let without = view.len().saturating_sub(block.len());
+        return BlockCount { samples: view.len(), beyond: late(block, limit) + without };
+    }
+    BlockCount { samples: view.len(), beyond: late(&view, limit) }
+}
+
+/// Blocks with all misses: those of which the log does not show when they were are taken for one
+/// group, in the worst of the blocks.
+fn with_unplaced(blocks: &[BlockCount], missed: u64) -> Vec<BlockCount> {
+    let mut blocks = blocks.to_vec();
+    let placed = blocks.iter().map(|block| block.beyond).fold(0, u64::saturating_add);
+    let unplaced = missed.saturating_sub(placed);
+    if let Some(worst) = blocks.iter_mut().max_by_key(|block| block.beyond) {
+        worst.samples = worst.samples.saturating_add(unplaced);
+        worst.beyond = worst.beyond.saturating_add(unplaced);
+    }
+    blocks
+}
+
 fn windows(misses: &Misses) -> Vec<MissesInWindow> {
     let looked_at = misses.windows().filter(|(length, _)| *length as u64 <= misses.periods());
     looked_at
@@ -320,6 +357,30 @@ mod tests {
         assert_eq!(found.worst_interval.map(|own| (own.missed, own.samples)), Some((1, 100)));
         let met = deadlines(&run, &all(700_000)).unwrap().remove(0);
         assert_eq!((met.missed, met.share_met_low, met.worst_interval), (0, None, None));
+    }
+
+    #[test]
+    fn one_long_stall_is_one_group_of_misses_and_gives_no_interval() {
+        let place = tempfile::tempdir().unwrap();
+        let mut blocks = vec![vec![5_000_u64; 1_000]; 10];
+        blocks[4].truncate(100);
+        blocks[4][50] = 900_000_000;
+        let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks.clone())]);
+        let found = deadlines(&run, &all(500_000)).unwrap().remove(0);
+        assert_eq!((found.periods, found.missed), (9_999, 900));
+        assert_eq!((found.share_met_low, found.share_met_high), (None, None));
+        // Work after wake-ups likewise; and periods of which nothing shows when they passed.
+        let series = [("cpu0", blocks.clone()), ("cpu0/response", blocks)];
+        for (name, unplaced) in [("work", 0), ("unplaced", 900)] {
+            let run = fixture::written_with(&place.path().join(name), &series, |document| {
+                let work = &mut document.series[1];
+                work.stage_of = Some("cpu0".into());
+                work.stage = Some("response".into());
+                work.missed = Some(work.missed.unwrap_or(0) + unplaced);
+            });
+            let found = deadlines(&run, &all(500_000)).unwrap().remove(0);
+            assert_eq!((found.missed >= 900, found.share_met_low), (true, None), "{name}");
+        }
     }
 
     #[test]
