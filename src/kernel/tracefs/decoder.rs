@@ -113,21 +113,22 @@ impl Decoder {
         };
         let mut is_damaged = false;
         for raw in page.by_ref() {
-            match self.typed(cpu, &raw) {
-                Ok(event) => into.extend(event.map(|event| Timed { at_ns: raw.at_ns, event })),
-                Err(()) => is_damaged = true,
-            }
+            is_damaged |= self.typed(cpu, &raw, into).is_err();
         }
         PageEnd { lost: page.lost, is_damaged: is_damaged || page.is_damaged }
     }
 
-    /// Nothing for an event of another kind; an error for one that is too short.
-    fn typed(&self, cpu: u32, raw: &RawEvent<'_>) -> Result<Option<TraceEvent>, ()> {
+    /// Appends nothing for an event of another kind; an error for one that is too short.
+    fn typed(&self, cpu: u32, raw: &RawEvent<'_>, into: &mut Vec<Timed>) -> Result<(), ()> {
         let id = self.kind.value(raw.data).ok_or(())?;
-        let Some((kind, fields)) = self.layouts.get(&id) else { return Ok(None) };
+        let Some((kind, fields)) = self.layouts.get(&id) else { return Ok(()) };
         let by = self.pid.value(raw.data).ok_or(())?;
         let reader = EventData { fields, data: raw.data, at_ns: raw.at_ns, cpu, by: by as u32 };
-        reader.typed(*kind).map(Some).ok_or(())
+        if *kind == Kind::IpiMask {
+            return reader.ipi_masks(into).ok_or(());
+        }
+        into.push(reader.timed(reader.typed(*kind).ok_or(())?));
+        Ok(())
     }
 }
 
@@ -176,14 +177,23 @@ impl EventData<'_> {
         Some(Event { flags, ..self.about_task(EventKind::Switch { comm })? })
     }
 
-    /// The first 64 CPUs of the mask.
-    fn ipi_mask(&self) -> Option<Event> {
-        let mask = self.fields.first()?.referred(self.data)?;
-        let mut cpus = [0; 8];
-        let length = mask.len().min(cpus.len());
-        cpus[..length].copy_from_slice(mask.get(..length)?);
-        let kind = EventKind::IpiMask { cpus: u64::from_le_bytes(cpus), callback: self.value(1)? };
-        Some(Event { pid: self.by, ..self.event(kind) })
+    fn timed(&self, event: TraceEvent) -> Timed {
+        Timed { at_ns: self.at_ns, event }
+    }
+
+    /// One event for each 64 CPUs of which one is in the mask: it has as many words as the kernel
+    /// can have CPUs (`ipi_send_cpumask`, include/trace/events/ipi.h).
+    fn ipi_masks(&self, into: &mut Vec<Timed>) -> Option<()> {
+        let (mask, callback) = (self.fields.first()?.referred(self.data)?, self.value(1)?);
+        for (flags, part) in (0..=u8::MAX).zip(mask.chunks(8)) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            let cpus = u64::from_le_bytes(word);
+            let kind = EventKind::IpiMask { cpus, callback };
+            let event = Event { pid: self.by, flags, ..self.event(kind) };
+            into.extend((cpus != 0).then(|| self.timed(TraceEvent::Event(event))));
+        }
+        Some(())
     }
 
     fn typed(&self, kind: Kind) -> Option<TraceEvent> {
@@ -218,7 +228,8 @@ impl EventData<'_> {
                 let kind = EventKind::Ipi { to: self.number(0)?, callback: self.value(1)? };
                 Event { pid: self.by, ..self.event(kind) }
             }
-            Kind::IpiMask => self.ipi_mask()?,
+            // Several events.
+            Kind::IpiMask => return None,
             Kind::Nmi => {
                 self.event(EventKind::Nmi { took_ns: self.value(1)?, handler: self.value(0)? })
             }

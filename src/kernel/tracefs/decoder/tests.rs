@@ -44,8 +44,14 @@ fn raw(id: u16, fields: &[(usize, &[u8])]) -> Vec<u8> {
     data
 }
 
+fn all_typed(data: &[u8]) -> Result<Vec<TraceEvent>, ()> {
+    let mut found = Vec::new();
+    decoder().typed(3, &RawEvent { at_ns: 9, data }, &mut found)?;
+    Ok(found.into_iter().map(|timed| timed.event).collect())
+}
+
 fn typed(data: &[u8]) -> Result<Option<TraceEvent>, ()> {
-    decoder().typed(3, &RawEvent { at_ns: 9, data })
+    all_typed(data).map(|events| events.first().copied())
 }
 
 #[test]
@@ -108,6 +114,22 @@ fn states_priorities_and_masks_are_read() {
     assert_eq!((event.pid, event.cpu), (5, 3));
     assert_eq!(event.recipients().collect::<Vec<_>>(), [1, 2]);
     assert_eq!(event.sends_to(2), Some(0x70));
+}
+
+#[test]
+fn an_interrupt_for_cpus_beyond_the_first_64_is_read() {
+    let cpus = [0_u64, 1 << 36, 0b110, 1].map(u64::to_le_bytes).concat();
+    let mut mask = raw(353, &[(4, &[5]), (8, &[32, 0, 32, 0]), (24, &[0x70])]);
+    mask.splice(32.., cpus);
+    let events = all_typed(&mask).unwrap();
+    let of_one = |event: &TraceEvent| match event {
+        TraceEvent::Event(event) => event.recipients().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    assert_eq!(events.iter().flat_map(of_one).collect::<Vec<_>>(), [100, 129, 130, 192]);
+    let TraceEvent::Event(first) = events[0] else { panic!() };
+    assert_eq!((first.pid, first.cpu, first.at_ns), (5, 3, 9));
+    assert_eq!((first.sends_to(100), first.sends_to(36)), (Some(0x70), None));
 }
 
 #[test]
