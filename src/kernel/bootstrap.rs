@@ -12,8 +12,10 @@ use super::TracingUnavailable;
 /// Where the kernel describes its types.
 pub(super) const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// The number of the initial PID namespace (`PROC_PID_INIT_INO`).
+/// The numbers of the initial namespaces (`PROC_PID_INIT_INO` and `PROC_TIME_INIT_INO`,
+/// include/linux/proc_ns.h).
 const FIRST_PID_NAMESPACE: &str = "4026531836";
+const FIRST_TIME_NAMESPACE: &str = "4026531834";
 
 /// What the name of a tracepoint's type begins with, after the end of the name before.
 const PREFIX: &[u8] = b"\0btf_trace_";
@@ -21,25 +23,37 @@ const PREFIX: &[u8] = b"\0btf_trace_";
 /// Whether this process may trace this kernel, without loading anything. Loading may still fail.
 ///
 /// # Errors
-/// [`TracingUnavailable::NoRights`], [`TracingUnavailable::NoBtf`] or
-/// [`TracingUnavailable::PidNamespace`].
+/// [`TracingUnavailable::NoRights`], [`TracingUnavailable::NoBtf`],
+/// [`TracingUnavailable::PidNamespace`] or [`TracingUnavailable::TimeNamespace`].
 pub fn can_trace() -> Result<(), TracingUnavailable> {
     may_trace(capabilities::may_trace(), Path::new(BTF))?;
-    own_namespace()
+    own_namespaces()
 }
 
-/// Whether threads have the numbers here that the kernel's own records have.
-pub(super) fn own_namespace() -> Result<(), TracingUnavailable> {
-    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    is_first_namespace(&namespace.to_string_lossy())
+/// Whether threads have the numbers here that the kernel's own records have, and its clocks show
+/// the same time.
+pub(super) fn own_namespaces() -> Result<(), TracingUnavailable> {
+    let link = |name: &str| {
+        let target = fs::read_link(Path::new("/proc/self/ns").join(name)).unwrap_or_default();
+        target.to_string_lossy().into_owned()
+    };
+    are_first_namespaces(&link("pid"), &link("time"))
 }
 
-/// The programs see the numbers that threads have outside of all containers.
-fn is_first_namespace(namespace: &str) -> Result<(), TracingUnavailable> {
-    match namespace.strip_prefix("pid:[").and_then(|rest| rest.strip_suffix(']')) {
-        Some(number) if number != FIRST_PID_NAMESPACE => Err(TracingUnavailable::PidNamespace),
-        _ => Ok(()),
+/// The programs see the numbers that threads have outside of all containers, and the clock without
+/// the offset of a time namespace (`timens_add_monotonic`, include/linux/time_namespace.h).
+fn are_first_namespaces(pid: &str, time: &str) -> Result<(), TracingUnavailable> {
+    let is_other = |link: &str, begin: &str, first: &str| {
+        let number = link.strip_prefix(begin).and_then(|rest| rest.strip_suffix(']'));
+        number.is_some_and(|number| number != first)
+    };
+    if is_other(pid, "pid:[", FIRST_PID_NAMESPACE) {
+        return Err(TracingUnavailable::PidNamespace);
     }
+    if is_other(time, "time:[", FIRST_TIME_NAMESPACE) {
+        return Err(TracingUnavailable::TimeNamespace);
+    }
+    Ok(())
 }
 
 fn may_trace(capable: bool, btf: &Path) -> Result<(), TracingUnavailable> {
@@ -76,13 +90,27 @@ pub(super) fn timers_expire_in_softirq(root: &Root) -> bool {
         || root.read("/proc/version").is_some_and(|text| text.contains("PREEMPT_RT"))
 }
 
-/// Whether the kernel is known to be preemptible wherever preemption is not disabled.
+/// Whether the kernel is known to be preemptible, for a real-time task, wherever preemption is not
+/// disabled: so it is with `full` and with `lazy` (from 6.13 on), which lets ordinary tasks alone
+/// wait for the tick (`resched_curr_lazy`, kernel/sched/core.c).
+///
+/// The model in force (`sched_dynamic_show`, kernel/sched/debug.c) precedes what the kernel was
+/// booted with, of which the last word counts, and which only `PREEMPT_DYNAMIC` heeds
+/// (`setup_preempt_mode`, kernel/sched/core.c).
 pub(super) fn is_preemptible(root: &Root) -> bool {
-    let dynamic = root.read("/sys/kernel/debug/sched/preempt");
-    let asked = root.read("/proc/cmdline");
-    timers_expire_in_softirq(root)
-        || dynamic.is_some_and(|text| text.contains("(full)"))
-        || asked.is_some_and(|text| text.split_whitespace().any(|word| word == "preempt=full"))
+    let is_model = |model: &str| ["full", "lazy"].contains(&model);
+    if timers_expire_in_softirq(root) {
+        return true;
+    }
+    if let Some(models) = root.read("/sys/kernel/debug/sched/preempt") {
+        let mut words = models.split_whitespace();
+        let in_force = words.find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
+        return in_force.is_some_and(is_model);
+    }
+    let heeds = root.read("/proc/version").is_some_and(|text| text.contains("PREEMPT_DYNAMIC"));
+    let asked = root.read("/proc/cmdline").unwrap_or_default();
+    let model = asked.split_whitespace().rev().find_map(|word| word.strip_prefix("preempt="));
+    heeds && model.is_some_and(is_model)
 }
 
 #[cfg(test)]
@@ -99,11 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_container_with_thread_numbers_of_its_own_is_an_error_that_names_the_remedy() {
-        assert!(is_first_namespace("pid:[4026531836]").is_ok());
-        assert!(is_first_namespace("").is_ok(), "a kernel without such namespaces");
-        let lack = is_first_namespace("pid:[4026532281]").unwrap_err();
+    fn a_container_with_thread_numbers_or_clocks_of_its_own_is_an_error_that_names_the_remedy() {
+        let (pid, time) = ("pid:[4026531836]", "time:[4026531834]");
+        assert!(are_first_namespaces(pid, time).is_ok());
+        assert!(are_first_namespaces("", "").is_ok(), "a kernel without such namespaces");
+        let lack = are_first_namespaces("pid:[4026532281]", time).unwrap_err();
         assert!(lack.to_string().contains("--pid host"), "{lack}");
+        let lack = are_first_namespaces(pid, "time:[4026532282]").unwrap_err();
+        assert!(lack.to_string().contains("time namespace"), "{lack}");
     }
 
     #[test]
@@ -135,18 +166,32 @@ mod tests {
     }
 
     #[test]
-    fn full_preemption_is_known_from_debugfs_or_the_command_line() {
+    fn the_preemption_model_in_force_precedes_the_one_that_was_booted_with() {
         let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
         let root = Root::at(directory.path());
         assert!(!is_preemptible(&root));
-        fs::create_dir_all(directory.path().join("proc")).unwrap();
-        fs::write(directory.path().join("proc/cmdline"), "quiet preempt=full\n").unwrap();
-        assert!(is_preemptible(&root));
-        fs::write(directory.path().join("proc/cmdline"), "quiet preempt=none\n").unwrap();
-        assert!(!is_preemptible(&root));
-        let debug = directory.path().join("sys/kernel/debug/sched");
-        fs::create_dir_all(&debug).unwrap();
-        fs::write(debug.join("preempt"), "none voluntary (full)\n").unwrap();
-        assert!(is_preemptible(&root));
+        let booted = |words: &str| {
+            write("proc/cmdline", words);
+            is_preemptible(&root)
+        };
+        write("proc/version", "Linux version 6.1.0 #1 SMP PREEMPT_NONE");
+        assert!(!booted("quiet preempt=full\n"), "a kernel that has one model");
+        write("proc/version", "Linux version 6.1.0 #1 SMP PREEMPT_DYNAMIC Debian");
+        assert!(booted("quiet preempt=full\n") && booted("preempt=lazy"));
+        assert!(!booted("quiet preempt=none\n") && !booted("preempt=full preempt=voluntary"));
+        let model = "sys/kernel/debug/sched/preempt";
+        for (models, expected) in [
+            ("none voluntary (full)\n", true),
+            ("none voluntary full (lazy)\n", true),
+            ("none (voluntary) full\n", false),
+        ] {
+            write(model, models);
+            assert_eq!((booted("preempt=full"), booted("")), (expected, expected), "{models}");
+        }
     }
 }

@@ -176,6 +176,12 @@ pub enum TracingUnavailable {
          programs do not see: start the container with `--pid host`"
     )]
     PidNamespace,
+    /// The BPF programs see another time than this process does.
+    #[error(
+        "clocks are shifted in this container (time namespace), which the BPF programs do not \
+         see: start the container without a time namespace"
+    )]
+    TimeNamespace,
     /// The kernel lacks a tracepoint without which nothing can be traced.
     #[error(
         "the kernel has no tracepoint {tracepoint}, or one with other arguments: use a \

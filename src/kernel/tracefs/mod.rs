@@ -85,6 +85,12 @@ pub enum TracefsUnavailable {
          trace does not have: start the container with `--pid host`"
     )]
     PidNamespace,
+    /// The trace has another time than this process.
+    #[error(
+        "clocks are shifted in this container (time namespace), which the kernel's trace does \
+         not see: start the container without a time namespace"
+    )]
+    TimeNamespace,
     /// Anything else.
     #[error("{path}: {why}")]
     System {

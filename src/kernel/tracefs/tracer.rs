@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     kernel::{
-        Missing, TraceLevel, bootstrap,
+        Missing, TraceLevel, TracingUnavailable, bootstrap,
         event::{Event, EventKind},
     },
     sys::root::Root,
@@ -76,7 +76,10 @@ impl TracefsTracer {
     /// # Errors
     /// What is missing.
     pub fn new(level: TraceLevel) -> Result<Self, TracefsUnavailable> {
-        bootstrap::own_namespace().map_err(|_| TracefsUnavailable::PidNamespace)?;
+        bootstrap::own_namespaces().map_err(|lack| match lack {
+            TracingUnavailable::TimeNamespace => TracefsUnavailable::TimeNamespace,
+            _ => TracefsUnavailable::PidNamespace,
+        })?;
         let has_soft_timers = bootstrap::timers_expire_in_softirq(&Root::default());
         let causes = level == TraceLevel::Peaks;
         let asked = |event: &&KnownEvent| match event.needed {
