@@ -204,11 +204,12 @@ fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Option
     let max = (totals.count > 0).then_some(totals.max_ns);
     let count = view.len().saturating_add(outside);
     let periods = totals.count.saturating_add(totals.missed);
-    let without = periods.saturating_sub(count);
     // One in a thousand, as for what is said of missed periods.
-    let is_whole = without <= 1 || without.saturating_mul(1_000) <= periods;
+    let slip = (periods / 1_000).max(1);
+    let is_whole = periods.saturating_sub(count) <= slip;
     is_whole.then(|| Scheduled {
-        count,
+        // The view is made of the middles of buckets, and may have one more or less.
+        count: if count.abs_diff(periods) <= slip { periods } else { count },
         mean: (!view.is_empty()).then(|| view.mean().round() as i64),
         max,
         percentiles: percentiles(&view, max),
@@ -302,6 +303,15 @@ mod tests {
         assert!(summary.percentiles["99"] < 6_000);
         assert!(scheduled.percentiles["99"] > 9 * ms as u64, "10 of 1000 periods were later");
         assert!(scheduled.mean > summary.mean, "{scheduled:?}");
+    }
+
+    #[test]
+    fn the_view_per_period_has_as_many_periods_as_there_were() {
+        let ms = 1_000_000;
+        // The middle of the bucket of the first is below 3 ms.
+        let (counts, totals) = series(&[3 * ms + 100, 3 * ms + 200_000], 6);
+        let summary = summarize(&head(Some(ms)), &counts, &totals);
+        assert_eq!(summary.scheduled.unwrap().count, 2 + 6);
     }
 
     #[test]
