@@ -69,7 +69,8 @@ impl TaskSeries {
     pub(super) fn finish(self, sheet: &mut Sheet) {
         if self.unwoken > 0 {
             let why = "tells of no wake-up: the task continued after another one had its CPU, or \
-                       was woken before the record began";
+                       was woken before the record began, or may have been woken less than a \
+                       microsecond before";
             sheet.caveats.push(ImportCaveat::RowsLeftOut { rows: self.unwoken, why });
         }
     }

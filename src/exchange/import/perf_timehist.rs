@@ -10,7 +10,12 @@
 //!
 //! Options add columns, so that the heading decides. The delay is from the wake-up to the run that
 //! the row ends. It is 0 where the task was preempted and continued; in newer versions of perf it
-//! is the whole wait then. Both are not wake-ups. All times are cut off below a microsecond.
+//! is the whole wait then (`timehist_update_runtime_stats`, tools/perf/builtin-sched.c). Both are
+//! not wake-ups. All times are cut off below a microsecond, so that a wake-up may be printed as 0
+//! too: the state in which the task left its CPU before tells them apart, or that this perf is a
+//! newer one.
+
+use std::collections::HashMap;
 
 use super::{
     ImportOptions,
@@ -35,6 +40,8 @@ struct Columns {
     wait: usize,
     delay: usize,
     run: usize,
+    /// The state in which the task left its CPU; an option adds it.
+    state: Option<usize>,
 }
 
 impl Columns {
@@ -45,16 +52,67 @@ impl Columns {
         let titles: Vec<&str> = titles.skip(1).collect();
         let place = |title: &str| titles.iter().position(|own| *own == title);
         let (wait, delay, run) = (place("wait time")?, place("sch delay")?, place("run time")?);
-        Some(Self { name, wait, delay, run })
+        Some(Self { name, wait, delay, run, state: place("state") })
     }
 }
 
 /// What a line is.
 enum TimehistLine<'a> {
     /// Whose run ended, and how long he waited, waited after his wake-up, and ran.
-    Row { comm: &'a str, tid: Option<u32>, wait_ns: i64, delay_ns: i64, run_ns: i64 },
+    Row { comm: &'a str, tid: Option<u32>, times: RowTimes, was_ready: Option<bool> },
     /// The idle task, a wake-up or a migration, which options add.
     Other,
+}
+
+/// How long a task waited before its run, waited after its wake-up, and ran.
+#[derive(Debug, Clone, Copy)]
+struct RowTimes {
+    wait_ns: i64,
+    delay_ns: i64,
+    run_ns: i64,
+}
+
+/// More runs of which it is not known yet how they began are not kept.
+const MOST_UNCLEAR: usize = 1_000_000;
+
+/// A run whose delay is printed as 0.
+#[derive(Debug)]
+struct UnclearRun {
+    comm: String,
+    tid: Option<u32>,
+    began_ns: i64,
+}
+
+/// What tells wake-ups that are printed as 0 from runs that no wake-up began.
+#[derive(Debug, Default)]
+struct Beginnings {
+    /// By task: whether it could have run on when it left its CPU last.
+    was_ready: HashMap<u32, bool>,
+    /// This perf counts the wait of a preempted task as its delay.
+    counts_preemption: bool,
+    unclear: Vec<UnclearRun>,
+}
+
+impl Beginnings {
+    /// Whether a run with these times was begun by a wake-up; `None` if that is not known yet.
+    fn is_wake_up(&mut self, tid: Option<u32>, times: RowTimes) -> Option<bool> {
+        let RowTimes { wait_ns, delay_ns, .. } = times;
+        if delay_ns > 0 {
+            // No task slept for no time.
+            self.counts_preemption |= delay_ns == wait_ns;
+            return Some(delay_ns != wait_ns);
+        }
+        if wait_ns == 0 {
+            return Some(false);
+        }
+        let known = tid.and_then(|tid| self.was_ready.get(&tid));
+        known.map(|was_ready| !was_ready).or(self.counts_preemption.then_some(true))
+    }
+
+    /// The unclear runs, where they have turned out to be wake-ups.
+    fn settled(&mut self) -> Vec<UnclearRun> {
+        if self.counts_preemption { std::mem::take(&mut self.unclear) } else { Vec::new() }
+    }
 }
 
 /// Reads it.
@@ -64,6 +122,7 @@ pub(super) fn read(
 ) -> Result<Sheet, ImportError> {
     let mut sheet = Sheet::new("perf sched timehist", None);
     let (mut tasks, mut columns) = (TaskSeries::default(), None);
+    let mut beginnings = Beginnings::default();
     while let Some((number, line)) = source.text()? {
         let Some(known) = &columns else {
             columns = Columns::of(&line);
@@ -78,13 +137,14 @@ pub(super) fn read(
         if line.trim().is_empty() || is_rest || !source.is_whole() {
             continue;
         }
-        take(&line, known, &mut sheet, &mut tasks)
+        take(&line, known, &mut sheet, (&mut tasks, &mut beginnings))
             .map_err(|error| ImportError { line: Some(number), ..error })?;
     }
     if columns.is_none() {
         let what = "it has no heading (time, cpu, task name, wait time, sch delay, run time)";
         return Err(ImportError::new(what));
     }
+    beginnings.unclear.iter().for_each(|_| tasks.add_unwoken());
     tasks.finish(&mut sheet);
     sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: true });
     Ok(sheet)
@@ -94,20 +154,34 @@ fn take(
     line: &str,
     columns: &Columns,
     sheet: &mut Sheet,
-    tasks: &mut TaskSeries,
+    (tasks, beginnings): (&mut TaskSeries, &mut Beginnings),
 ) -> Result<(), ImportError> {
     let row = || Some((seconds_ns(line.split_whitespace().next()?)?, parsed(line, columns)?));
     let Some((t_ns, found)) = row() else {
         let line = cut(line.trim(), 80);
         return Err(ImportError::new(format!("\"{line}\" is not a row of perf sched timehist")));
     };
-    let TimehistLine::Row { comm, tid, wait_ns, delay_ns, run_ns } = found else { return Ok(()) };
-    if delay_ns == 0 || delay_ns == wait_ns {
-        tasks.add_unwoken();
-        return Ok(());
+    let TimehistLine::Row { comm, tid, times, was_ready } = found else { return Ok(()) };
+    let began_ns = t_ns.saturating_sub(times.run_ns);
+    let beginning = beginnings.is_wake_up(tid, times);
+    if let (Some(tid), Some(was_ready)) = (tid, was_ready) {
+        beginnings.was_ready.insert(tid, was_ready);
     }
-    let woken_ns = t_ns.saturating_sub(run_ns).saturating_sub(delay_ns);
-    tasks.add(sheet, TaskWakeUp { comm, tid, woken_ns, delay_ns })
+    for run in beginnings.settled() {
+        let UnclearRun { comm, tid, began_ns } = &run;
+        tasks.add(sheet, TaskWakeUp { comm, tid: *tid, woken_ns: *began_ns, delay_ns: 0 })?;
+    }
+    match beginning {
+        Some(true) => {
+            let (delay_ns, woken_ns) = (times.delay_ns, began_ns.saturating_sub(times.delay_ns));
+            return tasks.add(sheet, TaskWakeUp { comm, tid, woken_ns, delay_ns });
+        }
+        None if beginnings.unclear.len() < MOST_UNCLEAR => {
+            beginnings.unclear.push(UnclearRun { comm: comm.to_owned(), tid, began_ns });
+        }
+        _ => tasks.add_unwoken(),
+    }
+    Ok(())
 }
 
 fn parsed<'a>(line: &'a str, columns: &Columns) -> Option<TimehistLine<'a>> {
@@ -123,7 +197,10 @@ fn parsed<'a>(line: &'a str, columns: &Columns) -> Option<TimehistLine<'a>> {
         if let (Some(wait_ns), Some(delay_ns), Some(run_ns)) = times {
             let (comm, numbers) = rest.get(..end)?.rsplit_once('[')?;
             let tid = numbers.split('/').next()?.parse().ok();
-            return Some(TimehistLine::Row { comm, tid, wait_ns, delay_ns, run_ns });
+            let times = RowTimes { wait_ns, delay_ns, run_ns };
+            let state = columns.state.and_then(|at| fields.get(at));
+            let was_ready = state.map(|state| state.starts_with('R'));
+            return Some(TimehistLine::Row { comm, tid, times, was_ready });
         }
     }
     let has_none = ["awakened: ", "migrated: "].iter().any(|what| rest.contains(what));
@@ -151,8 +228,8 @@ mod tests {
         let expected = [
             ("migration%2F0", 1, 10_000, 10_000),
             ("migration%2F0/18", 1, 10_000, 10_000),
-            ("a%20[b]%20c", 2, 50_000, 250_000),
-            ("a%20[b]%20c/7002", 1, 250_000, 250_000),
+            ("a%20[b]%20c", 3, 0, 250_000),
+            ("a%20[b]%20c/7002", 2, 0, 250_000),
             (":-1", 1, 75_000, 75_000),
             ("a%20[b]%20c/7003", 1, 50_000, 50_000),
         ];
@@ -160,8 +237,30 @@ mod tests {
         // Woken at 100.000465, and the last at 100.003850.
         assert_eq!(sheet.times_ns(), Some((100_000_465_000, 100_003_850_000)));
         let said = caveats(&sheet);
-        assert!(said.contains("2 rows of the file are left out, as each tells of no"), "{said}");
+        assert!(said.contains("1 row of the file is left out, as it tells of no"), "{said}");
         assert!(said.contains("latencies_rounded") && !said.contains("unit_assumed"), "{said}");
+    }
+
+    /// Rows of one task, each 1 ms after the one before, with these times and a state at the end.
+    fn rows(rows: &[&str]) -> String {
+        let head = "           time    cpu  task name  wait time  sch delay  run time  state\n\
+            --------------- ------  ---------  ---------  ---------  -----\n";
+        let row = |(n, times)| format!("    100.00{n}000 [0000]   app[7]  {times}\n");
+        head.to_owned() + &rows.iter().enumerate().map(row).collect::<String>()
+    }
+
+    #[test]
+    fn a_wake_up_that_is_printed_as_0_is_told_from_a_run_that_was_preempted_before() {
+        let sheet = text(&rows(&["1.000 0.002 0.1 S", "0.9 0.000 0.1 R", "0.9 0.000 0.1 S"]));
+        let sheet = sheet.unwrap();
+        assert_eq!(series(&sheet)[0], ("app", 2, 0, 2_000), "it slept once, and was preempted");
+        // No state: a perf that counts the wait of a preempted task tells it, also later.
+        let newer = ["1.000 0.002 0.1", "0.9 0.000 0.1", "0.300 0.300 0.1"];
+        let sheet = text(&rows(&newer)).unwrap();
+        assert_eq!(series(&sheet)[0], ("app", 2, 0, 2_000));
+        let sheet = text(&rows(&newer[..2])).unwrap();
+        assert_eq!(series(&sheet)[0], ("app", 1, 2_000, 2_000), "an older one does not");
+        assert!(caveats(&sheet).contains("1 row of the file"), "{}", caveats(&sheet));
     }
 
     #[test]
