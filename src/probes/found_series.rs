@@ -20,6 +20,8 @@ pub struct TimeCounts(Mutex<Counts>);
 #[derive(Debug)]
 struct Counts {
     totals: Totals,
+    /// As they were when it was read for the interval that may be written.
+    read: Totals,
     period_ns: Option<i64>,
     /// By value: how often, and how much of that is in intervals that are written, or about to be.
     buckets: Vec<Bucket>,
@@ -36,7 +38,7 @@ struct Bucket {
 
 impl Default for Counts {
     fn default() -> Self {
-        Self { totals: Totals::NONE, period_ns: None, buckets: Vec::new() }
+        Self { totals: Totals::NONE, read: Totals::NONE, period_ns: None, buckets: Vec::new() }
     }
 }
 
@@ -107,19 +109,23 @@ pub struct FoundSeries {
 }
 
 impl FoundSeries {
-    /// Reads what has come since the last [`FoundSeries::keep`]; `None` if nothing has.
-    #[must_use]
-    pub fn read(&self, start_s: f64, length_s: f64) -> Option<IntervalOf> {
+    /// Reads what has come since the last [`FoundSeries::keep`].
+    pub fn read(&self) {
         let mut counts = self.counts.counts();
+        counts.read = counts.totals;
+        counts.buckets.iter_mut().for_each(|bucket| bucket.read = bucket.count);
+    }
+
+    /// What was read last; `None` if there was nothing.
+    #[must_use]
+    pub fn interval(&self, start_s: f64, length_s: f64) -> Option<IntervalOf> {
+        let counts = self.counts.counts();
         let mut fresh = hlog::empty();
-        for bucket in &mut counts.buckets {
-            bucket.read = bucket.count;
-            if bucket.count > bucket.written {
-                fresh.saturating_record_n(bucket.ns, bucket.count - bucket.written);
-            }
+        for bucket in counts.buckets.iter().filter(|bucket| bucket.read > bucket.written) {
+            fresh.saturating_record_n(bucket.ns, bucket.read - bucket.written);
         }
         let span = IntervalSpan { tag: self.name.clone(), start_s, length_s };
-        (!fresh.is_empty()).then(|| IntervalOf { span, counts: fresh, totals: counts.totals })
+        (!fresh.is_empty()).then(|| IntervalOf { span, counts: fresh, totals: counts.read })
     }
 
     /// Its name, how many samples it has and the largest, where it is one of whole latencies of all
@@ -192,22 +198,28 @@ mod tests {
     #[test]
     fn intervals_that_were_not_kept_come_again_and_those_without_counts_do_not() {
         let series = FoundSeries { name: "app/7".into(), counts: Arc::default() };
-        assert!(series.read(0.0, 0.1).is_none());
+        let read = |start_s, length_s| {
+            series.read();
+            series.interval(start_s, length_s)
+        };
+        assert!(read(0.0, 0.1).is_none());
         let add = |ns, count| {
             series.counts.add(ns, count);
             series.counts.add_totals(count, ns as i64 * count as i64, (ns as i64, ns as i64), 0);
         };
         add(5_000, 2);
-        assert_eq!(series.read(0.0, 0.1).unwrap().counts.len(), 2);
+        assert_eq!(read(0.0, 0.1).unwrap().counts.len(), 2);
         add(7_000, 1);
-        let both = series.read(0.0, 0.2).unwrap();
+        let before = series.interval(0.0, 0.1).unwrap();
+        assert_eq!((before.counts.len(), before.totals.count), (2, 2), "as it was read");
+        let both = read(0.0, 0.2).unwrap();
         assert_eq!((both.counts.len(), both.totals.count, both.totals.max_ns), (3, 3, 7_000));
         add(5_000, 1);
         series.keep();
         assert!(series.is_fresh(), "one came after the reading");
-        assert_eq!(series.read(0.2, 0.1).unwrap().counts.len(), 1);
+        assert_eq!(read(0.2, 0.1).unwrap().counts.len(), 1);
         series.keep();
-        assert!(series.read(0.3, 0.1).is_none() && !series.is_fresh());
+        assert!(read(0.3, 0.1).is_none() && !series.is_fresh());
         let summary = series.summary();
         assert_eq!((summary.count, summary.thread_of.as_deref()), (4, Some("app")));
         assert_eq!(

@@ -287,7 +287,8 @@ impl Thread {
         } else if now >= self.next_live_ns {
             let step_ns = self.least_ns().max(SECOND_NS);
             self.next_live_ns = on_grid(self.next_live_ns, step_ns, now);
-            let replaced = self.put_intervals(now, finished, RunWriter::replace_live);
+            let found = self.work.found.all();
+            let replaced = self.put_intervals(now, finished, &found, RunWriter::replace_live);
             self.note(replaced, "live.hlog");
             self.step_aside(finished);
         }

@@ -21,21 +21,28 @@ pub(super) struct IntervalReader {
     written: Vec<u64>,
     /// The reading that is not written yet: bucket and count.
     fresh: Vec<(usize, u64)>,
+    /// Totals at that reading.
+    read: Totals,
 }
 
 impl IntervalReader {
     /// Nothing written yet.
     #[must_use]
     pub(super) fn new(name: &str, series: Arc<Series>) -> Self {
-        Self { name: name.into(), series, written: Vec::new(), fresh: Vec::new() }
+        Self {
+            name: name.into(),
+            series,
+            written: Vec::new(),
+            fresh: Vec::new(),
+            read: Totals::NONE,
+        }
     }
 
-    /// Reads what has come since the last [`IntervalReader::keep`], `start_s` and `length_s` from
-    /// the start of the run.
-    pub(super) fn read(&mut self, start_s: f64, length_s: f64) -> IntervalOf {
+    /// Reads what has come since the last [`IntervalReader::keep`].
+    pub(super) fn read(&mut self) {
         let totals = self.series.tally.totals();
         self.fresh.clear();
-        let mut counts = hlog::empty();
+        self.read = totals;
         // Nothing lies outside what the tally has seen, and that is a small part of the whole.
         let bound = |ns: i64| index_of(ns.clamp(0, HIGHEST_NS));
         if totals.count > 0 {
@@ -44,12 +51,19 @@ impl IntervalReader {
                 let fresh = self.series.histogram.count(index).saturating_sub(written);
                 if fresh > 0 {
                     self.fresh.push((index, fresh));
-                    counts.saturating_record_n(lowest_of(index) as u64, fresh);
                 }
             }
         }
+    }
+
+    /// What was read last, `start_s` and `length_s` from the start of the run.
+    pub(super) fn interval(&self, start_s: f64, length_s: f64) -> IntervalOf {
+        let mut counts = hlog::empty();
+        for (index, fresh) in &self.fresh {
+            counts.saturating_record_n(lowest_of(*index) as u64, *fresh);
+        }
         let span = hlog::IntervalSpan { tag: self.name.clone(), start_s, length_s };
-        IntervalOf { span, counts, totals }
+        IntervalOf { span, counts, totals: self.read }
     }
 
     /// Of which series this is.
@@ -101,12 +115,16 @@ mod tests {
         let mut reader = IntervalReader::new("cpu0", Arc::clone(&series));
         series.record(5_000);
         series.record(-1);
-        assert_eq!(reader.read(0.0, 0.1).counts.len(), 1);
+        reader.read();
+        assert_eq!(reader.interval(0.0, 0.1).counts.len(), 1);
         series.record(7_000);
-        let both = reader.read(0.0, 0.2);
+        assert_eq!(reader.interval(0.0, 0.1).totals.count, 2, "one came after the reading");
+        reader.read();
+        let both = reader.interval(0.0, 0.2);
         assert_eq!((both.counts.len(), both.totals.count, both.totals.early), (2, 3, 1));
         reader.keep();
-        assert_eq!(reader.read(0.2, 0.1).counts.len(), 0);
+        reader.read();
+        assert_eq!(reader.interval(0.2, 0.1).counts.len(), 0);
         assert_eq!(reader.total().0.len(), 2);
     }
 }

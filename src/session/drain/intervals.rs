@@ -23,27 +23,30 @@ impl Thread {
     }
 
     /// Hands what has come since the last interval to `put`, series by series: there may be many,
-    /// and each takes a page of memory.
+    /// and each takes a page of memory. All are read at its end, before the pauses: what comes in
+    /// those is of the next one.
     pub(super) fn put_intervals(
         &mut self,
         now: i64,
         finished: &AtomicBool,
+        found: &[FoundSeries],
         put: PutIntervals,
     ) -> io::Result<()> {
         let start_s = (self.interval_start_ns - self.work.start_ns) as f64 / 1e9;
         let length_s = (now - self.interval_start_ns).max(0) as f64 / 1e9;
-        let DrainInputs { maker, series, found, cadence, .. } = &mut self.work;
-        let found = found.all();
-        let known = series.iter_mut().map(|(reader, _)| reader.read(start_s, length_s));
+        let DrainInputs { maker, series, cadence, .. } = &mut self.work;
+        series.iter_mut().for_each(|(reader, _)| reader.read());
+        found.iter().for_each(FoundSeries::read);
+        let known = series.iter().map(|(reader, _)| reader.interval(start_s, length_s));
         let mut intervals =
-            known.chain(found.iter().filter_map(|series| series.read(start_s, length_s)));
+            known.chain(found.iter().filter_map(|series| series.interval(start_s, length_s)));
         put(maker, &mut intervals, &mut pauses(*cadence, &mut self.used, finished))
     }
 
     pub(super) fn write_interval(&mut self, now: i64, finished: &AtomicBool) {
         // Those that are found meanwhile come with the next one.
         let found = self.work.found.all();
-        let appended = self.put_intervals(now, finished, RunWriter::append_intervals_with);
+        let appended = self.put_intervals(now, finished, &found, RunWriter::append_intervals_with);
         if appended.is_ok() {
             self.work.series.iter_mut().for_each(|(reader, _)| reader.keep());
             found.iter().for_each(FoundSeries::keep);
