@@ -34,11 +34,18 @@ const JUST_NS: i64 = 2_000;
 pub(super) const ENDED_BEFORE: &str =
     "the interrupt came right after another one, a softirq or a switch ended";
 
+/// The instruction takes effect one instruction later (Intel SDM, volume 2, STI), so that its byte
+/// is looked for before the address, and operands may have it too.
+const LOOKS_ENABLED: &str =
+    "the bytes before the interrupted instruction look like one that enables interrupts";
+
 /// What shows that interrupts were off until the timer's came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Off {
     /// It came right where they are enabled.
     Proven,
+    /// The bytes before where it came look like `sti`; others may have the same.
+    Alike,
     /// Another interrupt, a softirq or a switch had just ended.
     Likely,
     /// Nothing does.
@@ -71,7 +78,7 @@ impl InterruptDelay {
             return true;
         }
         match self.off {
-            Off::Proven | Off::Likely => piece.from_ns >= span.to_ns - PENDING_NS,
+            Off::Proven | Off::Alike | Off::Likely => piece.from_ns >= span.to_ns - PENDING_NS,
             Off::NoSign => piece.to_ns <= span.from_ns + usual_ns(wakeup),
         }
     }
@@ -102,6 +109,7 @@ impl InterruptDelay {
         let named = self.named.as_ref().filter(|_| segment.to_ns >= piece.span.to_ns);
         match off {
             Off::Proven => kept_off(wakeup, piece, segment, named),
+            Off::Alike => kept_off(wakeup, piece, segment, named).inferred_from(LOOKS_ENABLED),
             Off::Likely => kept_off(wakeup, piece, segment, named).inferred_from(ENDED_BEFORE),
             Off::NoSign => self.without_a_sign(wakeup, piece),
         }
@@ -185,21 +193,31 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     // Another interrupt came first, in user mode, and this one at its end: the first was late too.
     let first_in_user =
         named.as_ref().is_some_and(|named| named.is_of_user_mode() && !named.is_in_switch());
-    let off = if first_in_user { Off::NoSign } else { off(wakeup, &found.events, late) };
+    let off =
+        if first_in_user { Off::NoSign } else { off(wakeup, &found.events, late, named.as_ref()) };
     let in_user = first_in_user || late.flags & entry::IN_USER != 0;
     let since_ns = were_on_until(&found.events, ns(late.at_ns));
     InterruptDelay { in_user, cpu, off, since_ns, named }
 }
 
 /// The evidence that interrupts were off until `late` came.
-fn off(wakeup: &LateWakeup<'_>, events: &[Event], late: &Event) -> Off {
+fn off(
+    wakeup: &LateWakeup<'_>,
+    events: &[Event],
+    late: &Event,
+    named: Option<&StackFinding>,
+) -> Off {
     let EventKind::VectorEntry { address, .. } = late.kind else { return Off::NoSign };
     let in_user = late.flags & entry::IN_USER != 0;
     let enabling = || {
         wakeup.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(name))
     };
-    if late.flags & entry::JUST_ENABLED != 0 || (!in_user && enabling()) {
+    let looks_enabled = late.flags & entry::JUST_ENABLED != 0;
+    let came_on_enabling = || named.is_some_and(StackFinding::begins_where_interrupts_are_enabled);
+    if (!in_user && enabling()) || (looks_enabled && came_on_enabling()) {
         Off::Proven
+    } else if looks_enabled {
+        Off::Alike
     } else if ended_something(events, ns(late.at_ns)) {
         Off::Likely
     } else {

@@ -49,6 +49,12 @@ impl StackFinding {
         if enables { finding(outside.to_vec()) } else { None }
     }
 
+    /// Whether its innermost function is one that enables interrupts.
+    #[must_use]
+    pub(crate) fn begins_where_interrupts_are_enabled(&self) -> bool {
+        self.stack.first().is_some_and(|function| functions::enables_interrupts(bare(function)))
+    }
+
     /// Whether this is what an interrupt leaves that came in user mode: interrupts alone, and the
     /// switch at their end.
     #[must_use]

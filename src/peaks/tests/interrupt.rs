@@ -59,6 +59,16 @@ fn a_late_timer_interrupt_that_found_interrupts_just_enabled() {
 }
 
 #[test]
+fn bytes_that_look_like_enabling_interrupts_alone_are_no_measurement() {
+    let mut events = wake_up(hack(), 2, 100_000, 101_000, 105_000);
+    events.push((101_500, stack(500, 1, 7, 300)));
+    let frames = ["hrtimer_wakeup", "asm_sysvec_apic_timer_interrupt", "foo_work"];
+    let main = case([100_000, 0, 1_000, 4_000, 2_000], events).stack(7, &frames).main();
+    assert_eq!((main.cause, main.name.as_str()), (Cause::IrqsOff, "foo_work"));
+    assert_eq!((main.basis, main.ns), (Basis::Inferred, 99_000));
+}
+
+#[test]
 fn a_late_timer_interrupt_right_after_another_one() {
     let mut events = wake_up(hack(), 1, 50_000, 51_000, 55_000);
     events.extend([(-1_000, irq(5)), (49_000, irq_end(5))]);
