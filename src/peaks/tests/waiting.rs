@@ -1,7 +1,7 @@
 //! The thread is runnable, and something else has the CPU.
 
 use super::*;
-use crate::kernel::woken;
+use crate::kernel::{out, woken};
 
 #[test]
 fn a_softirq_before_the_switch() {
@@ -9,6 +9,25 @@ fn a_softirq_before_the_switch() {
     events.extend([(4_000, softirq(3)), (58_000, softirq_end(3))]);
     let named = case([2_000, 0, 1_000, 57_000, 2_000], events).named();
     assert_eq!(named, is(Cause::Softirq, "NET_RX", 54_000));
+}
+
+#[test]
+fn a_softirq_whose_task_had_been_preempted_in_it_before_the_record_begins() {
+    let ksoftirqd = |at_ns| (at_ns, switch(14, 120, "ksoftirqd/0"));
+    let preempted = |at_ns| (at_ns, flagged(out::PREEMPTED, switch(600, 4, "hog")));
+    let ends = |mut events: Vec<(i64, Event)>| {
+        events.push((40_000, softirq_end(3)));
+        case([2_000, 0, 1_000, 57_000, 2_000], events)
+    };
+    // It continues before the record begins.
+    let mut events = wake_up(ksoftirqd(0).1, 0, 2_000, 3_000, 60_000);
+    events.extend([ksoftirqd(-900_000), (-800_000, softirq(3)), preempted(-700_000)]);
+    assert_eq!(ends(events).named(), is(Cause::Softirq, "NET_RX", 36_500));
+    // And while the thread is runnable.
+    let mut events = wake_up(preempted(0).1, 0, 2_000, 3_000, 60_000);
+    events.extend([ksoftirqd(-900_000), (-800_000, softirq(3)), ksoftirqd(4_000)]);
+    events.extend([(-600_000, switch(501, 120, "other"))]);
+    assert_eq!(ends(events).named(), is(Cause::Softirq, "NET_RX", 36_000));
 }
 
 #[test]
