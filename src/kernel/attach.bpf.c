@@ -21,13 +21,32 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* It has the lock for which it slept, and is ready. */
+static __noinline int leave_lock(struct tardy_attach_thread *thread, u64 now_ns)
+{
+    if (!thread)
+        return 0;
+    if (attach_config.response && thread->cycle_ns) {
+        thread->cycle_sleep = TARDY_ATTACH_WAIT_OTHER;
+        add_wait(thread, after(now_ns, thread->ready_ns));
+    }
+    thread->ready_ns = now_ns;
+    thread->relative &= ~TARDY_ATTACH_IN_LOCK;
+    return 0;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
     struct tardy_attach_thread *thread = get_attached(task);
 
-    if (!thread || thread->ready_ns)
+    if (!thread)
         return 0;
+    if (thread->ready_ns) {
+        if (thread->relative & TARDY_ATTACH_IN_LOCK)
+            leave_lock(thread, bpf_ktime_get_ns());
+        return 0;
+    }
     /*
      * Nobody can be woken twice who has not run in between, and who was seen to go to sleep has
      * since been switched out by the kernel only if that was not seen.
@@ -83,6 +102,7 @@ static __noinline int hand_over(struct tardy_attach_thread *thread, u64 now_ns)
     late.woken_on = thread->woken_on;
     late.switched_on = bpf_get_smp_processor_id();
     late.prio = thread->prio;
+    late.softirq_ns = thread->softirq_ns;
     if (bpf_ringbuf_output(&attach_late, &late, sizeof(late), BPF_RB_NO_WAKEUP))
         __sync_fetch_and_add(&attach_memory.settings.dropped, 1);
     return 0;
@@ -137,6 +157,7 @@ static __always_inline void switch_in(struct tardy_attach_thread *thread,
     thread->waking_ns = 0;
     thread->early_ns = 0;
     thread->ready_ns = 0;
+    thread->relative &= ~TARDY_ATTACH_IN_LOCK;
     thread->out_ns = 0;
     thread->hard_ns = 0;
     thread->in_ns = now_ns;
@@ -145,6 +166,13 @@ static __always_inline void switch_in(struct tardy_attach_thread *thread,
 static __always_inline void switch_out(struct tardy_attach_thread *thread,
                                        struct task_struct *task, u64 state, u64 now_ns)
 {
+    /*
+     * With PREEMPT_RT it sleeps for a spinlock, and goes on with what it does, which may be to go to
+     * sleep (rtlock_slowlock_locked in kernel/locking/rtmutex.c, 6.1).
+     */
+    int in_lock = (state & TASK_RTLOCK_WAIT) != 0;
+    if (in_lock)
+        state = 0;
     settle(thread);
     /* It was seen to go, or to be woken, and not to get the CPU. */
     if (!thread->in_ns && (thread->out_ns || thread->waking_ns || thread->ready_ns))
@@ -160,7 +188,10 @@ static __always_inline void switch_out(struct tardy_attach_thread *thread,
     thread->waking_ns = 0;
     thread->ready_ns = 0;
     if (!state) {
-        thread->preempted++;
+        if (in_lock)
+            thread->relative |= TARDY_ATTACH_IN_LOCK;
+        else
+            thread->preempted++;
         thread->ready_ns = now_ns;
         return;
     }

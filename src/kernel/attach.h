@@ -66,6 +66,8 @@ enum tardy_attach_wait {
 #define TARDY_ATTACH_DUE_FOR 4
 /* It had another period before, for so long that the counts of that stay. */
 #define TARDY_ATTACH_CHANGED 8
+/* It sleeps for a lock of the kernel, in the midst of what it does. */
+#define TARDY_ATTACH_IN_LOCK 16
 
 /* Which threads are attached. */
 enum tardy_attach_mode {
@@ -198,6 +200,8 @@ struct tardy_attach_thread {
     /* Later expiries of it that were read with the one of the present cycle. */
     unsigned long long read_with;
     unsigned long long read_with_now; /* of them those since the last programmed expiry */
+    unsigned int softirq_ns;       /* from `entry_ns` to the softirq of its timer; 0 without one */
+    unsigned int cycle_softirq_ns; /* of the cycle's */
     struct tardy_attach_over over[TARDY_ATTACH_BEGINS];
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
@@ -224,7 +228,7 @@ struct tardy_attach_late {
     unsigned int woken_on;
     unsigned int switched_on;
     unsigned int prio;
-    unsigned int reserved;
+    unsigned int softirq_ns;      /* from `entry_ns` to the softirq in which the timer expired */
     unsigned long long done_ns;   /* of a cycle: when its work ended; 0 for a wake-up */
 };
 
@@ -233,7 +237,7 @@ struct tardy_attach_cpu {
     struct tardy_attach_timer hard;
     struct tardy_attach_timer soft;
     unsigned long long in_call; /* 1 in a function that another CPU called */
-    unsigned long long reserved;
+    unsigned long long raised_ns; /* when the softirq of timers was raised last */
 };
 
 struct tardy_attach_settings {
@@ -266,7 +270,7 @@ struct tardy_attach_config {
     int pcpu_hot;
     unsigned int response;          /* 1: cycles are measured */
     unsigned int expire_has_time;   /* 1: hrtimer_expire_entry has the time, and not its address */
-    unsigned int reserved;
+    unsigned int soft_timers;       /* 1: timers may expire in a softirq (PREEMPT_RT) */
     unsigned long long deadline_ns; /* of threads that begin; 0 for none */
 };
 

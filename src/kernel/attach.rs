@@ -5,7 +5,7 @@
 //! away at its end; user space empties it then and gives it back.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     os::fd::AsFd,
     path::Path,
     sync::atomic::{
@@ -19,11 +19,11 @@ use libbpf_rs::{
     Link, MapCore as _, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder, btf::Btf,
 };
 
-use crate::sys::mapped::MappedWords;
+use crate::sys::{mapped::MappedWords, root::Root};
 
 use super::{
     TracingUnavailable,
-    attach_config::{AttachedCycles, AttachedTo, config},
+    attach_config::{AttachedCycles, AttachedTo, config, greatest_number},
     attach_unavailable::AttachUnavailable,
     attached_thread::{
         AttachedLate, AttachedThread, COMM, DEADLINE, START, STATE_PRIO, THREAD, TID_PID,
@@ -325,12 +325,6 @@ impl AttachPrograms {
     }
 }
 
-/// Numbers of threads are below this.
-fn greatest_number() -> usize {
-    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
-    text.trim().parse().unwrap_or(4 << 20)
-}
-
 fn system(what: &str, why: &dyn std::fmt::Display) -> AttachUnavailable {
     AttachUnavailable::System { what: what.to_owned(), why: why.to_string() }
 }
@@ -345,6 +339,7 @@ fn load(
     let mut tracepoints = bootstrap::tracepoints(path)?;
     let btf = Btf::from_path(path).map_err(failed)?;
     let arguments = TracepointArguments::read(&btf);
+    let soft_timers = bootstrap::timers_expire_in_softirq(&Root::default());
     tracepoints.retain(|tracepoint| arguments.fit(tracepoint));
     log::listen();
     let mut builder = ObjectBuilder::default();
@@ -353,7 +348,9 @@ fn load(
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let tracepoint = name.strip_prefix("on_").unwrap_or(&name);
-        if !tracepoints.contains(tracepoint) {
+        if tracepoint == "softirq_raise" && !soft_timers {
+            program.set_autoload(false);
+        } else if !tracepoints.contains(tracepoint) {
             if !SPARED.contains(&tracepoint) {
                 let tracepoint = tracepoint.to_owned();
                 return Err(AttachUnavailable::NoTracepoint { tracepoint });
@@ -361,7 +358,7 @@ fn load(
             program.set_autoload(false);
         }
     }
-    let config = config(to, cycles, &btf, &arguments);
+    let config = config(to, cycles, &btf, &arguments, soft_timers);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".config") {
@@ -426,7 +423,7 @@ mod tests {
         let names: Vec<String> =
             layout("tardy_attach_config").fields.into_iter().map(|(name, ..)| name).collect();
         let words = ["mode", "target", "switch_has_state", "preempt_count", "pcpu_hot", "response"];
-        let more = ["expire_has_time", "reserved", "deadline_ns"];
+        let more = ["expire_has_time", "soft_timers", "deadline_ns"];
         assert_eq!(names, [&words[..], &more].concat());
     }
 }

@@ -1,5 +1,7 @@
 //! What the programs that follow threads of others are told: whose, and whether their work counts.
 
+use std::fs;
+
 use libbpf_rs::btf::Btf;
 
 use super::{header, percpu, tracepoint_arguments::TracepointArguments};
@@ -34,6 +36,7 @@ pub(super) fn config(
     cycles: AttachedCycles,
     btf: &Btf<'_>,
     arguments: &TracepointArguments,
+    soft_timers: bool,
 ) -> Vec<u8> {
     let (mode, target) = match to {
         AttachedTo::Process(pid) => (header::TARDY_ATTACH_PROCESS, *pid),
@@ -50,6 +53,12 @@ pub(super) fn config(
     };
     let has_time = u32::from(arguments.expire_has_time());
     let words = [mode, target, has_state].into_iter().chain(offsets);
-    let words = words.chain([response, has_time, 0]);
+    let words = words.chain([response, has_time, soft_timers.into()]);
     words.flat_map(u32::to_ne_bytes).chain(deadline_ns.to_ne_bytes()).collect()
+}
+
+/// Numbers of threads are below this.
+pub(super) fn greatest_number() -> usize {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(4 << 20)
 }

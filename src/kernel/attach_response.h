@@ -96,6 +96,7 @@ static __noinline int hand_cycle_over(struct tardy_attach_thread *thread)
     late.woken_on = thread->cycle_woken_on;
     late.switched_on = thread->cycle_switched_on;
     late.prio = thread->prio;
+    late.softirq_ns = thread->cycle_softirq_ns;
     late.done_ns = thread->cycle_done_ns;
     if (bpf_ringbuf_output(&attach_late, &late, sizeof(late), BPF_RB_NO_WAKEUP))
         __sync_fetch_and_add(&attach_memory.settings.dropped, 1);
@@ -128,8 +129,10 @@ static long close_next(u32 number, struct closing *closing)
     struct tardy_attach_thread *thread = closing->thread;
 
     thread->cycle_ns += thread->period_ns;
-    if (thread->cycle_entry_ns < thread->cycle_ns)
+    if (thread->cycle_entry_ns < thread->cycle_ns) {
         thread->cycle_entry_ns = thread->cycle_ns;
+        thread->cycle_softirq_ns = 0;
+    }
     if (thread->cycle_waking_ns < thread->cycle_ns)
         thread->cycle_waking_ns = thread->cycle_ns;
     u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
@@ -264,6 +267,7 @@ static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
     thread->cycle_faults[0] = task->min_flt;
     thread->cycle_faults[1] = task->maj_flt;
     thread->cycle_entry_ns = thread->entry_ns;
+    thread->cycle_softirq_ns = thread->softirq_ns;
     thread->cycle_waking_ns = waking_ns;
     thread->cycle_woken_on = thread->woken_on;
     thread->cycle_switched_on = bpf_get_smp_processor_id();
@@ -396,6 +400,7 @@ static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct t
     begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, done_ns, done_ns);
     /* The thread was at work since it was due: the interrupt came only for the arming. */
     thread->cycle_entry_ns = thread->hard_ns;
+    thread->cycle_softirq_ns = 0;
     thread->cycle_since_ns = done_ns;
     return 0;
 }
@@ -453,6 +458,7 @@ static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_
         close_cycle(thread, task);
     }
     thread->entry_ns = due_ns;
+    thread->softirq_ns = 0;
     thread->woken_on = bpf_get_smp_processor_id();
     begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, due_ns, now_ns, now_ns);
     thread->tick_ns = next_ns;

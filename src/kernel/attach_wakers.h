@@ -34,6 +34,20 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, u64 now)
     return 0;
 }
 
+/*
+ * With PREEMPT_RT most timers expire in a softirq, which the interrupt that comes for them raises as
+ * soon as it has begun (hrtimer_interrupt in kernel/time/hrtimer.c, 6.1).
+ */
+SEC("tp_btf/softirq_raise")
+int BPF_PROG(on_softirq_raise, u32 vec_nr)
+{
+    struct tardy_attach_cpu *cpu = this_cpu();
+
+    if (cpu && vec_nr == HRTIMER_SOFTIRQ)
+        cpu->raised_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
 /* The task that a timer of a sleep is to wake; of other timers something else. */
 static __always_inline u64 sleeper_of(u64 timer)
 {
@@ -74,7 +88,8 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
     }
     u32 count = count_at(current, attach_config.preempt_count, attach_config.pcpu_hot);
     /* Timers that the kernel arms in an interrupt of this thread are none of its own. */
-    if ((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK || count & SOFTIRQ_SERVED)
+    if ((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK
+        || softirq_count_of(current, count) & SOFTIRQ_SERVED)
         return 0;
     u32 pid = current->pid;
     bpf_map_update_elem(&attach_timers, &address, &pid, 0);
@@ -152,17 +167,42 @@ static __always_inline u64 monotonic(const struct tardy_attach_timer *timer, u64
     return ns > 0 ? ns : 1;
 }
 
+/*
+ * When the interrupt began that came for a timer, and, of one in a softirq, for how long that
+ * softirq had to wait. What the timer is told is when either began.
+ */
+static __always_inline void set_entry(struct tardy_attach_thread *thread,
+                                      const struct tardy_attach_cpu *cpu,
+                                      const struct tardy_attach_timer *timer)
+{
+    s64 now_ns = attach_config.expire_has_time ? timer->now : 0;
+
+    if (!attach_config.expire_has_time)
+        bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
+    now_ns -= timer->base_ns;
+    thread->entry_ns = now_ns;
+    thread->softirq_ns = 0;
+    if (!attach_config.soft_timers || timer != &cpu->soft)
+        return;
+    /* It became due while the softirq waited: then no interrupt had to come for it. */
+    s64 due_ns = monotonic(timer, timer->soft_ns), entry_ns = cpu->raised_ns;
+    if (entry_ns < due_ns)
+        entry_ns = due_ns;
+    if (entry_ns >= now_ns)
+        return;
+    u64 softirq_ns = now_ns - entry_ns;
+    thread->entry_ns = entry_ns;
+    thread->softirq_ns = softirq_ns > 0xffffffff ? 0xffffffff : softirq_ns;
+}
+
 /* The expiry of its own timer that wakes the thread, unless it is one within its cycle: then 1. */
 static __always_inline int set_expiry(struct tardy_attach_thread *thread,
+                                      const struct tardy_attach_cpu *cpu,
                                       const struct tardy_attach_timer *timer, int slept_for)
 {
     /* When the interrupt began is of interest only where late ones are explained. */
-    if (thread->late_ns || attach_config.response) {
-        s64 now_ns = attach_config.expire_has_time ? timer->now : 0;
-        if (!attach_config.expire_has_time)
-            bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
-        thread->entry_ns = now_ns - timer->base_ns;
-    }
+    if (thread->late_ns || attach_config.response)
+        set_entry(thread, cpu, timer);
     thread->relative = (thread->relative & ~TARDY_ATTACH_SLEPT_FOR)
                        | (slept_for ? TARDY_ATTACH_SLEPT_FOR : 0);
     if (slept_for && is_aside(thread))
@@ -182,7 +222,7 @@ static __always_inline int set_waker(struct tardy_attach_thread *thread,
     thread->hard_ns = 0;
     if (cpu && is_of_sleep(thread, &cpu->hard)) {
         thread->waker = TARDY_ATTACH_BY_TIMER;
-        return set_expiry(thread, &cpu->hard, thread->relative & TARDY_ATTACH_SLEEPS_FOR);
+        return set_expiry(thread, cpu, &cpu->hard, thread->relative & TARDY_ATTACH_SLEEPS_FOR);
     }
     struct task_struct *current = bpf_get_current_task_btf();
     struct tardy_attach_timer *timer = cpu ? running_timer(cpu, current) : NULL;
@@ -197,7 +237,8 @@ static __always_inline int set_waker(struct tardy_attach_thread *thread,
             thread->armed_ns = 0;
         if (!is_sleep)
             thread->tick_timer = address;
-        return set_expiry(thread, timer, is_sleep && thread->relative & TARDY_ATTACH_SLEEPS_FOR);
+        return set_expiry(thread, cpu, timer,
+                          is_sleep && thread->relative & TARDY_ATTACH_SLEEPS_FOR);
     }
     if (cpu && cpu->in_call) {
         thread->waker = TARDY_ATTACH_BY_IPI;

@@ -44,8 +44,8 @@ pub(super) const DEADLINE: usize = 53;
 const UNSURE: usize = 54;
 const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
-/// Fourteen are for the programs alone.
-const OVERS: usize = OVERDUE + 17;
+/// Fifteen are for the programs alone.
+const OVERS: usize = OVERDUE + 18;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;
@@ -136,6 +136,8 @@ pub struct AttachedLate {
     pub hard_ns: Option<u64>,
     /// Begin of the interrupt in which that expired.
     pub entry_ns: u64,
+    /// From there to the softirq in which that expired; 0 without one.
+    pub softirq_ns: u32,
     /// When it was woken.
     pub waking_ns: u64,
     /// When it was switched in.
@@ -162,6 +164,7 @@ impl AttachedLate {
         Some(Self {
             hard_ns: long(0).filter(|ns| *ns > 0),
             entry_ns: long(1)?,
+            softirq_ns: halves(6)?.1,
             waking_ns: long(2)?,
             switch_ns: long(3)?,
             tid,

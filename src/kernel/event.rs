@@ -42,11 +42,13 @@ pub mod out {
     pub const FUTEX: u8 = header::TARDY_OUT_FUTEX as u8;
     /// The same, for one whose owner inherits its priority.
     pub const PI_FUTEX: u8 = header::TARDY_OUT_PI_FUTEX as u8;
+    /// It sleeps for a spinlock of the kernel, which `PREEMPT_RT` lets it do.
+    pub const LOCK: u8 = header::TARDY_OUT_LOCK as u8;
 
     /// Whether it sleeps, for whatever.
     #[must_use]
     pub const fn is_asleep(flags: u8) -> bool {
-        matches!(flags, SLEEPING | WAITING | IO | FUTEX | PI_FUTEX)
+        matches!(flags, SLEEPING | WAITING | IO | FUTEX | PI_FUTEX | LOCK)
     }
 }
 

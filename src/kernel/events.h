@@ -155,6 +155,8 @@ static __always_inline u64 trace_event(const struct trace_context *tc, u32 kind,
  */
 static __always_inline u32 sleep_reason(struct task_struct *task, u64 state)
 {
+    if (state & TASK_RTLOCK_WAIT)
+        return TARDY_OUT_LOCK;
     if (state & TASK_UNINTERRUPTIBLE)
         return BPF_CORE_READ_BITFIELD(task, in_iowait) ? TARDY_OUT_IO : TARDY_OUT_WAITING;
     if (!config.futexes || !(state & TASK_INTERRUPTIBLE) || !is_in_futex(task))

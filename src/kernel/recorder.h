@@ -93,6 +93,7 @@ enum tardy_futex {
 #define TARDY_OUT_IO 6        /* uninterruptible, for a device */
 #define TARDY_OUT_FUTEX 7     /* in the system call futex */
 #define TARDY_OUT_PI_FUTEX 8  /* the same, for one that has an owner, who inherits priority */
+#define TARDY_OUT_LOCK 9      /* for a spinlock of the kernel, with PREEMPT_RT */
 
 /* `flags` of TARDY_WAKING of a measured thread: its group has used up its CPU quota. */
 #define TARDY_WOKEN_THROTTLED 1

@@ -1,5 +1,6 @@
 //! The BPF side against this kernel; needs root.
 
+mod real_time;
 mod recorded;
 mod replay;
 

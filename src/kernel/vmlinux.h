@@ -42,6 +42,8 @@ typedef _Bool bool;
 #define __TASK_STOPPED 0x04
 #define __TASK_TRACED 0x08
 #define TASK_DEAD 0x80
+/* Since 5.15, with PREEMPT_RT: asleep for a spinlock or an rwlock, in the midst of anything. */
+#define TASK_RTLOCK_WAIT 0x1000
 
 /* <linux/sched/prio.h>: real-time tasks have a smaller one. */
 #define MAX_RT_PRIO 100
@@ -71,6 +73,8 @@ struct rq {
 
 struct sched_entity {
     struct cfs_rq *cfs_rq;
+    /* Since 6.12: it is asleep, and still on its run queue. */
+    unsigned char sched_delayed;
 };
 
 struct task_struct {
@@ -78,6 +82,7 @@ struct task_struct {
     int pid;
     int tgid;
     int prio;
+    int on_rq;
     unsigned long nvcsw;
     unsigned long nivcsw;
     unsigned long min_flt;

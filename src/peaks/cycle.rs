@@ -167,6 +167,7 @@ fn slept_for(tid: u32, from_ns: i64, events: &[Event]) -> Option<(Cause, &'stati
         out::IO => Some((Cause::Wait, "I/O")),
         out::FUTEX => Some((Cause::Wait, "futex")),
         out::PI_FUTEX => Some((Cause::Lock, PI_MUTEX)),
+        out::LOCK => Some((Cause::Lock, "lock of the kernel")),
         _ => None,
     }
 }

@@ -368,6 +368,7 @@ fn left(cpu: &Cpu, at_ns: i64) -> Option<&'static str> {
         out::IO => "goes to wait for a device",
         out::FUTEX => "goes to sleep on a futex",
         out::PI_FUTEX => "goes to sleep on a PI mutex",
+        out::LOCK => "goes to wait for a lock of the kernel",
         out::STOPPED => "stopped",
         out::DEAD => "ends",
         _ => return None,

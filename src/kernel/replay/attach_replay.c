@@ -104,6 +104,7 @@ static void see_softirq(int is_entry, u32 number)
 
 static void see_raise(u32 vector)
 {
+    on_softirq_raise(ctx, vector);
 }
 
 static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter)
@@ -112,8 +113,13 @@ static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter)
 
 static int use_kernel(char *feature)
 {
-    attach_config.expire_has_time |= !strcmp(feature, "expire_has_time");
-    return attach_config.expire_has_time || !strcmp(feature, "rt");
+    if (!strcmp(feature, "expire_has_time"))
+        attach_config.expire_has_time = 1;
+    else if (!strcmp(feature, "rt"))
+        attach_config.soft_timers = 1;
+    else
+        return 0;
+    return 1;
 }
 
 static void answer(void)

@@ -12,7 +12,9 @@
  * which is called 0. With `!` before the word the kernel does that, and no program sees it.
  *
  *   switch STATE TID           sched_switch: the current task leaves in STATE (R, R+ preempted, S, D,
- *                              IO for D in a wait for a device, T stopped, X dead), TID comes
+ *                              IO for D in a wait for a device, L in one for a spinlock, T stopped,
+ *                              X dead, S~ with a signal pending, so that it stays, S- asleep on its
+ *                              run queue), TID comes
  *   waking TID                 sched_waking, by what runs here
  *   fork TID, exit             sched_process_fork and _exit, of the current task
  *   rename TID NAME            task_rename
@@ -205,7 +207,8 @@ static void do_switch(char **args, int is_seen)
     struct host_task *prev = cpu->current, *next = find(args[1]);
     char *name = args[0] ? args[0] : "";
     int preempt = !strcmp(name, "R+"), is_io = !strcmp(name, "IO");
-    u64 state = *name == 'R' ? 0 : *name == 'S' ? TASK_INTERRUPTIBLE
+    int is_stale = !strcmp(name, "S~"), is_delayed = !strcmp(name, "S-");
+    u64 state = *name == 'R' ? 0 : *name == 'L' ? TASK_RTLOCK_WAIT : *name == 'S' ? TASK_INTERRUPTIBLE
               : *name == 'D' || is_io ? TASK_UNINTERRUPTIBLE : *name == 'T' ? __TASK_STOPPED
               : *name == 'X' ? TASK_DEAD : ~0ull;
 
@@ -213,9 +216,11 @@ static void do_switch(char **args, int is_seen)
         fail("no such state:", name);
     if (prev == next)
         fail("a switch to the current task", args[1]);
-    state ? prev->task.nvcsw++ : prev->task.nivcsw++;
+    state && !is_stale ? prev->task.nvcsw++ : prev->task.nivcsw++;
     prev->task.in_iowait = is_io;
     prev->task.__state = state;
+    prev->task.on_rq = !state || is_stale || is_delayed;
+    prev->task.se.sched_delayed = is_delayed;
     if (is_seen)
         see_switch(preempt, &prev->task, &next->task, state);
     next->task.__state = 0;

@@ -60,7 +60,7 @@ pub(crate) struct TaskPlan {
 #[derive(Debug)]
 pub(crate) struct Happened {
     pub tasks: String,
-    pub(super) lines: Vec<(u64, String)>,
+    pub(crate) lines: Vec<(u64, String)>,
 }
 
 impl TaskPlan {

@@ -10,7 +10,7 @@ use crate::kernel::{
     replay::AttachReplay,
 };
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 
 /// How a wake-up, the switch to the thread and the switch from it are seen.
 type Seen = [bool; 3];
@@ -42,11 +42,16 @@ fn replay(expiries: &[(u64, Seen)]) -> Vec<AtomicU64> {
 
 /// The record of thread 7 after these events, one a line: a time in ns and one of `arm EXPIRY`, of
 /// the timer of its sleep; `armfor EXPIRY`, of one of a sleep for a time; `wake`, by that; `kick`,
-/// by another CPU; `in`; `out`, to sleep. With `!` before the word no program sees it.
+/// by another CPU; `in`; `out`, to sleep; `out=STATE`, in another state; `event` and whatever the
+/// machine knows. With `!` before the word no program sees it.
 fn read(events: &str) -> Vec<AtomicU64> {
+    read_on("", events)
+}
+
+pub(super) fn read_on(kernel: &str, events: &str) -> Vec<AtomicU64> {
     let (mut replay, programs) =
         AttachReplay::start(&AttachedTo::Thread(7), AttachedCycles::Unmeasured);
-    let mut text = String::from("task 7 120 seven\n");
+    let mut text = format!("{kernel}task 7 120 seven\n");
     for line in events.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let (at, unseen, word) = match words[1].strip_prefix('!') {
@@ -60,7 +65,11 @@ fn read(events: &str) -> Vec<AtomicU64> {
             "kick" => ["call", "waking 7", "call_end"].map(str::to_owned).to_vec(),
             "in" => vec!["switch S 7".to_owned()],
             "out" => vec!["switch S 0".to_owned()],
-            _ => panic!("{line}"),
+            "event" => vec![words[2..].join(" ")],
+            _ => match word.strip_prefix("out=") {
+                Some(state) => vec![format!("switch {state} 0")],
+                None => panic!("{line}"),
+            },
         };
         does.iter().for_each(|what| writeln!(text, "{at} 0 {unseen}{what}").unwrap());
     }
@@ -70,7 +79,7 @@ fn read(events: &str) -> Vec<AtomicU64> {
     thread.words.iter().map(|word| AtomicU64::new(word.load(Relaxed))).collect()
 }
 
-fn told(words: &[AtomicU64]) -> (FoundPeriod, AttachedCounts, u64) {
+pub(super) fn told(words: &[AtomicU64]) -> (FoundPeriod, AttachedCounts, u64) {
     let thread = AttachedThread { place: 1, has_ended: false, words };
     (thread.period(), thread.counts(), thread.totals(AttachedTime::Lateness)[0])
 }

@@ -17,14 +17,18 @@ pub(super) fn late_of(late: &AttachedLate) -> Late {
         Some(_) => signed(late.entry_ns).clamp(t_ns, waking_ns),
         None => t_ns,
     };
+    let softirq_ns = match late.hard_ns {
+        Some(_) => signed(late.entry_ns + u64::from(late.softirq_ns)).clamp(entry_ns, waking_ns),
+        None => entry_ns,
+    };
     Late {
         t_ns,
         latency_ns: end_ns - t_ns,
         expires_ns: if late.hard_ns.is_some() { t_ns } else { 0 },
         stages: Stages {
             irq_ns: entry_ns - t_ns,
-            softirq_ns: 0,
-            handler_ns: waking_ns - entry_ns,
+            softirq_ns: softirq_ns - entry_ns,
+            handler_ns: waking_ns - softirq_ns,
             dispatch_ns: switch_ns - waking_ns,
             user_ns: end_ns - switch_ns,
         },
