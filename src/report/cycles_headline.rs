@@ -119,6 +119,21 @@ pub(super) fn cycles(document: &Document) -> Option<String> {
     }
 }
 
+/// Page faults, where most late cycles of the thread that has most of them had some: they may be
+/// why those were late.
+pub(super) fn faults(document: &Document) -> Option<String> {
+    let judged = document.judged_cycles();
+    let most = judged.iter().max_by_key(|own| own.row.over.map_or(0, |over| over.cycles))?;
+    let over = most.row.over?;
+    let faults = over.faults.filter(|faults| faults.cycles > over.cycles / 2)?;
+    Some(format!(
+        "{} of {} over the deadline had page faults, {} in all.",
+        count(faults.cycles),
+        many(over.cycles, "cycle"),
+        count(faults.minor.saturating_add(faults.major))
+    ))
+}
+
 fn words(judged: &[JudgedCycles<'_>]) -> Option<String> {
     let (cycles, missed) = (sum(judged, |own| own.cycles), sum(judged, |own| own.missed));
     let whose = match judged {
@@ -160,9 +175,10 @@ fn deadline(judged: &[JudgedCycles<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::faults;
     use crate::{
         report::{fixture, headline::headline},
-        run::{AttachedCommand, CycleBegin, SeriesSummary},
+        run::{AttachedCommand, AttachedFaults, CycleBegin, SeriesSummary},
     };
 
     fn names(series: Vec<&SeriesSummary>) -> Vec<&str> {
@@ -224,6 +240,21 @@ mod tests {
         let last = "No period was found in the timers of ctl: what a cycle was late by before its \
                     timer was set is not known.";
         assert!(said.ends_with(last), "{said}");
+    }
+
+    #[test]
+    fn page_faults_are_told_where_most_late_cycles_had_some() {
+        let mut document = fixture::judged();
+        let mut with = |cycles| {
+            let rows = document.attached.iter_mut().flat_map(|record| &mut record.rows);
+            for over in rows.filter_map(|row| row.over.as_mut()) {
+                over.faults = Some(AttachedFaults { cycles, minor: 59_390, major: 2 });
+            }
+            faults(&document)
+        };
+        assert_eq!(with(114), None, "half of them");
+        let expected = "184 of 228 cycles over the deadline had page faults, 59,392 in all.";
+        assert_eq!(with(184).as_deref(), Some(expected));
     }
 
     #[test]

@@ -108,7 +108,17 @@ fn a_control_loop_and_tardy_agree_on_late_cycles_and_on_an_inversion() {
     if !can_attach() || !is_root() {
         return skip("it needs the rights to trace and to real time");
     }
-    for mode in ["none", "lock", "inversion", "pi", "malloc"] {
+    for (mode, leading) in [
+        ("none", None),
+        ("lock", Some("lock 0x")),
+        ("inversion", Some("priority inversion: lock 0x")),
+        ("pi", None),
+        ("malloc", None),
+        ("hog", Some("vision")),
+        ("printf", None),
+        ("file", None),
+        ("sync", None),
+    ] {
         let (truth, record, why) = run(&Asked {
             name: "control",
             mode,
@@ -117,11 +127,12 @@ fn a_control_loop_and_tardy_agree_on_late_cycles_and_on_an_inversion() {
             columns: Columns { due: 1, back: 2 },
         });
         agree(late(&record, "control"), truth.over(DEADLINE_NS), &record);
-        if mode == "inversion" {
+        if let Some(leading) = leading {
             let cause = first_cause(&why);
-            let is_named = cause.starts_with("priority inversion: lock 0x");
-            assert!(is_named && cause.contains(" held by worker, preempted by vision"), "{cause}");
+            assert!(cause.starts_with(leading), "{mode}: {cause}");
         }
+        let verdict = why["verdict"].as_str().unwrap();
+        assert!(mode != "malloc" || verdict.contains("page faults"), "{verdict}");
     }
 }
 

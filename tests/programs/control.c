@@ -5,9 +5,11 @@
  *
  * control MODE SECONDS LOG; modes: none, lock (the worker has the mutex for 2 ms each 50 ms),
  * inversion (and vision comes then), pi (the same with priority inheritance), malloc (each 20th
- * cycle touches 512 fresh pages).
+ * cycle touches 512 fresh pages), hog (vision has fifo 90 and the CPU for 3 ms each 50 ms), printf
+ * (a line each cycle), file (a write each 20th), sync (and waits until the disk has it).
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -23,7 +25,8 @@
 static long long due[MOST], done[MOST];
 static pthread_mutex_t lock;
 static const char *mode;
-static int count;
+static int count, file = -1;
+static char page[4096];
 
 static long long now_ns(void)
 {
@@ -88,6 +91,14 @@ static void *control(void *unused)
                 pages[page * 4096] = 1;
             munmap(pages, 512 * 4096);
         }
+        if (!strcmp(mode, "printf"))
+            fprintf(stderr, "cycle %d of %d\n", at, count);
+        if (file >= 0 && at % 20 == 0) {
+            if (write(file, page, sizeof(page)) != sizeof(page))
+                exit(3);
+            if (!strcmp(mode, "sync"))
+                fdatasync(file);
+        }
         due[at] = next;
         done[at] = now_ns();
     }
@@ -128,11 +139,20 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "pi"))
         pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
     pthread_mutex_init(&lock, &attributes);
+    if (!strcmp(mode, "file") || !strcmp(mode, "sync")) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s.written", argv[3]);
+        file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+        if (file < 0)
+            return 3;
+    }
     pthread_t last = start(control, "control", 80);
     if (!strcmp(mode, "lock") || !strcmp(mode, "inversion") || !strcmp(mode, "pi"))
         start(worker, "worker", 10);
     if (!strcmp(mode, "inversion") || !strcmp(mode, "pi"))
         start(vision, "vision", 50);
+    if (!strcmp(mode, "hog"))
+        start(vision, "vision", 90);
     pthread_join(last, NULL);
     FILE *log = fopen(argv[3], "w");
     for (int at = 0; at < count; at++)

@@ -214,7 +214,9 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
     };
     why.verdict = verdict::verdict(&why, series.len());
     if let Some(cycles) = cycles_headline::cycles(&run.document) {
-        why.verdict = format!("{cycles}. {}", why.verdict);
+        let faults = cycles_headline::faults(&run.document);
+        let faults = faults.map_or_else(String::new, |faults| format!(" {faults}"));
+        why.verdict = format!("{cycles}. {}{faults}", why.verdict);
     }
     why.verdict = failed_command(&run.document) + &why.verdict;
     Ok((why, run.record_with(caveats)))
