@@ -10,7 +10,7 @@
 
 /*
  * What a timer's thread needs to know is read when it is woken: most wake somebody else. `now` is a
- * pointer up to 7.0 and a value in 7.2 (include/trace/events/timer.h).
+ * pointer in 6.1 to 6.18 and a value in 7.2 (include/trace/events/timer.h).
  */
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, u64 now)

@@ -28,9 +28,9 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 
 /*
  * The state in which the scheduler leaves a task: an argument of `sched_switch` since 5.18, the last
- * one (9c2136be0878). What the task itself has may be changed meanwhile by who wakes it. Up to 6.14
- * the argument is stale where a signal was pending, so that the task did not go to sleep
- * (8feb053d5319): then it still is on its run queue. Since 6.12 one that sleeps may be there, too.
+ * one (9c2136be0878). What the task itself has may be changed meanwhile by who wakes it. Without
+ * 8feb053d5319 the argument is stale where a signal was pending, so that the task did not go to
+ * sleep: then it still is on its run queue. Since 6.12 one that sleeps may be there, too.
  */
 static __always_inline u64 left_state(unsigned long long *ctx, struct task_struct *prev,
                                       u32 has_state)

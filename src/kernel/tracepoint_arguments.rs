@@ -21,7 +21,7 @@ const READ: &[(&str, &str)] = &[
     ("sched_process_exit", "*"),
     ("sched_process_exec", "*="),
     ("task_rename", "**"),
-    // The time is behind a pointer up to 7.0, and a value in 7.2 (include/trace/events/timer.h).
+    // A pointer to the time in 6.1 to 6.18, the time in 7.2 (include/trace/events/timer.h).
     ("hrtimer_expire_entry", "*?"),
     ("hrtimer_start", "*="),
     ("softirq_raise", "="),
