@@ -21,6 +21,20 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* What it did since its last wake-up is over. */
+static __noinline int count_work(struct tardy_attach_thread *thread)
+{
+    if (!thread)
+        return 0;
+    if (thread->whole) {
+        count_in(&thread->hists[TARDY_ATTACH_RUN], thread->run_ns);
+        if (thread->wait_ns)
+            count_in(&thread->hists[TARDY_ATTACH_READY], thread->wait_ns);
+    }
+    thread->whole = 0;
+    return 0;
+}
+
 /* It has the lock for which it slept, and is ready. */
 static __noinline int leave_lock(struct tardy_attach_thread *thread, u64 now_ns)
 {
@@ -35,6 +49,34 @@ static __noinline int leave_lock(struct tardy_attach_thread *thread, u64 now_ns)
     return 0;
 }
 
+/*
+ * The thread was preempted between arming the timer of its sleep and that sleep, and the timer has
+ * expired: it is ready and has nothing to wait for, but try_to_wake_up tells of it all the same
+ * (kernel/sched/core.c, 6.1). From here on it is late; what it did before ended when it armed that.
+ */
+static __noinline int wake_ready(struct tardy_attach_thread *thread, struct task_struct *task)
+{
+    if (!thread)
+        return 0;
+    u32 number = bpf_get_smp_processor_id();
+    struct tardy_attach_cpu *cpu = cpu_at(number);
+    if (!cpu || thread->waking_ns || !thread->sleep_timer
+        || cpu->hard.timer != thread->sleep_timer)
+        return 0;
+    u64 now_ns = bpf_ktime_get_ns();
+    if (set_waker(thread, cpu) || !thread->hard_ns)
+        return 0;
+    thread->wait_ns += after(now_ns, thread->ready_ns);
+    count_work(thread);
+    if (attach_config.response && thread->cycle_ns)
+        thread->cycle_done_ns = thread->armed_ns ? thread->armed_ns : thread->ready_ns;
+    thread->ready_ns = 0;
+    thread->woken_on = number;
+    thread->waking_ns = now_ns;
+    thread->blocked_ns = 0;
+    return 0;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
@@ -45,6 +87,8 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (thread->ready_ns) {
         if (thread->relative & TARDY_ATTACH_IN_LOCK)
             leave_lock(thread, bpf_ktime_get_ns());
+        else
+            wake_ready(thread, task);
         return 0;
     }
     /*
@@ -195,12 +239,7 @@ static __always_inline void switch_out(struct tardy_attach_thread *thread,
         thread->ready_ns = now_ns;
         return;
     }
-    if (thread->whole) {
-        count_in(&thread->hists[TARDY_ATTACH_RUN], thread->run_ns);
-        if (thread->wait_ns)
-            count_in(&thread->hists[TARDY_ATTACH_READY], thread->wait_ns);
-    }
-    thread->whole = 0;
+    count_work(thread);
     thread->out_ns = now_ns;
 }
 

@@ -52,8 +52,8 @@ const FREE: usize = 9;
 pub(super) const SETTINGS: usize = FREE + PLACES / 2;
 
 /// Programs that a kernel may lack: without them a wake-up by a call from another processor counts
-/// as one by an interrupt.
-const SPARED: [&str; 2] = ["csd_function_entry", "csd_function_exit"];
+/// as one by an interrupt. Only since 7.2 timers are taken off that are over when they are armed.
+const SPARED: [&str; 3] = ["csd_function_entry", "csd_function_exit", "hrtimer_start_expired"];
 
 /// Why a thread has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

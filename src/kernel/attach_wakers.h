@@ -100,6 +100,27 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
     return 0;
 }
 
+/*
+ * In 7.2 a timer of a program that is over when it is armed is taken off at once, so that it never
+ * expires and wakes nobody (hrtimer_check_user_timer in kernel/time/hrtimer.c).
+ */
+SEC("tp_btf/hrtimer_start_expired")
+int BPF_PROG(on_hrtimer_start_expired, struct hrtimer *timer)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct tardy_attach_thread *thread = get_attached(current);
+
+    if (!thread || !attach_config.response || thread->sleep_timer != (u64)timer
+        || thread->relative & TARDY_ATTACH_SLEEPS_FOR)
+        return 0;
+    s64 offset = timer->base->offset;
+    thread->hard_ns = timer->node.expires - offset;
+    thread->soft_ns = timer->_softexpires - offset;
+    thread->waker = TARDY_ATTACH_BY_TIMER;
+    cycle_overrun(thread, current, bpf_ktime_get_ns());
+    return 0;
+}
+
 SEC("tp_btf/csd_function_entry")
 int BPF_PROG(on_csd_function_entry)
 {

@@ -24,6 +24,7 @@ const READ: &[(&str, &str)] = &[
     // A pointer to the time in 6.1 to 6.18, the time in 7.2 (include/trace/events/timer.h).
     ("hrtimer_expire_entry", "*?"),
     ("hrtimer_start", "*="),
+    ("hrtimer_start_expired", "*"),
     ("softirq_raise", "="),
     ("softirq_entry", "="),
     ("softirq_exit", "="),

@@ -76,6 +76,11 @@ static void see_start(struct hrtimer *timer, u32 mode)
     on_hrtimer_start(ctx, timer, mode);
 }
 
+static void see_start_expired(struct hrtimer *timer)
+{
+    on_hrtimer_start_expired(ctx, timer);
+}
+
 static void see_expire(struct hrtimer *timer, u64 now)
 {
     on_hrtimer_expire_entry(ctx, timer, now);

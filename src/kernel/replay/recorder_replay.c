@@ -85,6 +85,10 @@ static void see_start(struct hrtimer *timer, u32 mode)
 {
 }
 
+static void see_start_expired(struct hrtimer *timer)
+{
+}
+
 static void see_fork(struct task_struct *parent, struct task_struct *child)
 {
 }

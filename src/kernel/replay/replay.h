@@ -23,6 +23,7 @@
  *   migrate TID CPU            sched_migrate_task
  *   start EXPIRY SOFT MODE     hrtimer_start of the timer of the current task's sleep: hard and soft
  *                              expiry, `abs` or `rel`
+ *   start_expired              hrtimer_start_expired: it was over, and never expires (7.2)
  *   arm ID EXPIRY SOFT MODE    hrtimer_start of another timer, number 1 to 63
  *   expire TID, expire #ID     hrtimer_expire_entry
  *   expired                    hrtimer_expire_exit
@@ -128,6 +129,7 @@ static void see_exit(struct task_struct *task);
 static void see_rename(struct task_struct *task, char *name);
 static void see_migrate(struct task_struct *task, u32 cpu);
 static void see_start(struct hrtimer *timer, u32 mode);
+static void see_start_expired(struct hrtimer *timer);
 static void see_expire(struct hrtimer *timer, u64 now);
 static int use_kernel(char *feature);
 static void see_timer_irq(int is_entry);
@@ -320,6 +322,8 @@ static void of_current(char *word, char **args, int is_seen)
 
     if (!strcmp(word, "start")) {
         do_start(&current->sleep, args, is_seen);
+    } else if (!strcmp(word, "start_expired")) {
+        is_seen ? see_start_expired(&current->sleep.timer) : (void)0;
     } else if (!strcmp(word, "arm")) {
         do_start(other_timer(args[0]), args + 1, is_seen);
     } else if (!strcmp(word, "exit")) {

@@ -45,3 +45,17 @@ fn timers_that_the_kernel_arms_in_a_softirq_are_none_of_the_thread() {
         assert_eq!((counts.woken, late), ([1, 0, 0, 0], 0), "{kernel}");
     }
 }
+
+#[test]
+fn a_thread_that_is_preempted_before_its_sleep_is_late_from_its_expiry_on() {
+    let mut text = String::from("1 in\n2 arm 1000000\n3 out\n");
+    for at_ns in (1..=40).map(|number| number * MS) {
+        let _ = writeln!(text, "{} wake\n{} in", at_ns + 2_000, at_ns + 5_000);
+        let _ = writeln!(text, "{} arm {}", at_ns + 90_000, at_ns + MS);
+        let away = if at_ns % (4 * MS) == 0 { "out=R+" } else { "out" };
+        let _ = writeln!(text, "{} {away}", at_ns + 100_000);
+    }
+    let (period, counts, late) = told(&read_on("", &text));
+    assert_eq!((period.period_ns, period.hits, period.missed, counts.unmatched), (MS, 39, 0, 0));
+    assert_eq!((counts.woken, late, counts.preempted), ([40, 0, 0, 0], 40, 10));
+}

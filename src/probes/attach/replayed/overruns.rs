@@ -6,7 +6,9 @@ use super::{
     tests::{MS, ns, of},
     *,
 };
-use crate::kernel::replay::machine::{CALL_NS, LATE_NS, RETURN_NS, Step, Step::*, TaskPlan};
+use crate::kernel::replay::machine::{
+    CALL_NS, LATE_NS, Machine, RETURN_NS, Step, Step::*, TaskPlan,
+};
 
 #[test]
 fn work_that_takes_longer_than_its_period_is_later_by_the_rest_each_time() {
@@ -55,4 +57,40 @@ fn periods_that_a_thread_works_through_are_missed() {
     assert_eq!((row.missed, row.over.unwrap().cycles), (Some(40), 20));
     // Every period is in one of two counts.
     assert_eq!(row.lateness.unwrap().count + 40, (3_100 - 300) / 20);
+}
+
+/// What 7.2 tells of the same: a timer that is over when it is armed never expires.
+fn taken_off(happened: Happened) -> Happened {
+    let Happened { tasks, lines } = happened;
+    let mut is_over = false;
+    let lines = lines.into_iter().flat_map(|(at_ns, line)| {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let word = words[2].as_str();
+        let due_ns = words.get(3).and_then(|due| due.parse::<u64>().ok());
+        if word == "start" && due_ns.is_some_and(|due_ns| due_ns <= at_ns) {
+            is_over = true;
+            return vec![(at_ns, line), (at_ns, format!("{at_ns} 0 start_expired"))];
+        }
+        let is_gone = is_over && ["timer_irq", "expire", "waking", "expired"].contains(&word);
+        if is_over && word == "timer_irq_end" {
+            is_over = false;
+            return Vec::new();
+        }
+        if is_gone { Vec::new() } else { vec![(at_ns, line)] }
+    });
+    Happened { tasks, lines: lines.collect() }
+}
+
+#[test]
+fn an_overrun_is_one_where_the_timer_never_expires() {
+    let mut steps = vec![UntilNext(4 * MS, 0), Work(6 * MS)];
+    steps.extend([UntilAfterLast(4 * MS), Work(6 * MS)].repeat(19));
+    let happened = || Machine::run(vec![TaskPlan::fair("overrun", &steps)], 3_100 * MS);
+    let asked = ReplayRequest::name("overrun", Some(4 * MS), [100 * MS, 3_100 * MS]);
+    let of = |happened: Happened| {
+        let row = run(&asked, &happened).row("overrun").clone();
+        (row.response, row.over.map(|over| over.cycles))
+    };
+    let expired = of(happened());
+    assert_eq!(of(taken_off(happened())), expired);
 }
