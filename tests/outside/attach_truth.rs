@@ -122,7 +122,7 @@ fn a_control_loop_and_tardy_agree_on_late_cycles_and_on_an_inversion() {
         let (truth, record, why) = run(&Asked {
             name: "control",
             mode,
-            deadline: "1ms",
+            deadline: "control=1ms",
             truth: Truth::of_items,
             columns: Columns { due: 1, back: 2 },
         });
