@@ -31,7 +31,7 @@ fn an_interrupt_that_no_event_tells_of_begins_when_its_timers_are_told() {
     }
     let seen = format!("1000800 0 timer_irq\n{expiry}1002500 0 timer_irq_end\n");
     assert_eq!(woken("", 49, &seen), [1_000_800, 1_001_500, 1_002_000, 0]);
-    // It became due in the midst of an interrupt, which looked again.
+    // It became due during an interrupt, which looked again.
     let within = format!("900000 0 timer_irq\n{expiry}1002500 0 timer_irq_end\n");
     assert!(woken("", 49, &within)[0] <= 1_001_500);
 }
