@@ -114,6 +114,8 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (aside) {
         thread->asides++;
         thread->asides_now++;
+        thread->own_wakes++;
+        thread->waits_for_next = 0;
     }
     thread->waking_ns = now_ns;
     thread->blocked_ns = thread->out_ns ? now_ns - thread->out_ns : 0;

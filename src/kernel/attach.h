@@ -200,6 +200,10 @@ struct tardy_attach_thread {
     /* Later expiries of it that were read with the one of the present cycle. */
     unsigned long long read_with;
     unsigned long long read_with_now; /* of them those since the last programmed expiry */
+    /* Twice the wake-ups by its own timers, and by others from waits for the next of them. */
+    unsigned long long own_wakes;
+    unsigned long long other_wakes;
+    unsigned long long waits_for_next; /* 1: its present sleep, or last one, is such a wait */
     unsigned int softirq_ns;       /* from `entry_ns` to the softirq of its timer; 0 without one */
     unsigned int cycle_softirq_ns; /* of the cycle's */
     struct tardy_attach_over over[TARDY_ATTACH_BEGINS];

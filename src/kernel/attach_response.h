@@ -203,13 +203,13 @@ static __always_inline u64 wait_key(struct task_struct *task, u64 state)
     return (number + 1) << 48 | (what & 0xffffffffffffull);
 }
 
-/* Votes of one wait, before it is taken for the one of the loop. */
+/* Votes of one wait, before expiries in others begin no cycle. */
 #define WAIT_VOTES 2
 
+/* The first expiry that finds it in a wait says already where the work for it ends. */
 static __always_inline int is_at_loop(const struct tardy_attach_thread *thread)
 {
-    return thread->wait_key && thread->wait_votes >= WAIT_VOTES
-           && thread->sleep_key == thread->wait_key;
+    return thread->wait_key && thread->wait_votes && thread->sleep_key == thread->wait_key;
 }
 
 /* Its own timer found the thread in this wait. */
@@ -293,13 +293,28 @@ static __always_inline u32 wait_of(struct task_struct *task, u64 state)
     return TARDY_ATTACH_WAIT_FUTEX;
 }
 
-/* Whether the thread works by its own timers, and not whenever somebody wakes it. */
+/*
+ * Whether the thread works by its own timers, and not whenever somebody wakes it. What it does before
+ * it first waits for either, such as for a lock or for pages of its program, says nothing of that.
+ */
 static __always_inline int works_by_timer(const struct tardy_attach_thread *thread)
 {
-    u64 own = thread->hists[TARDY_ATTACH_LATENESS].count + thread->asides;
-    u64 all = thread->hists[TARDY_ATTACH_DISPATCH].count;
+    u64 own = thread->own_wakes, all = own + thread->other_wakes;
 
     return own * 2 >= all || (thread->votes > FULL_VOTE && own * MOST_WAITS_PER_PERIOD >= all);
+}
+
+/*
+ * By whom it is woken, up to the present wake-up. A sleep for a time weighs half: it may be in the
+ * midst of what others want.
+ */
+static __always_inline void count_wake(struct tardy_attach_thread *thread)
+{
+    if (thread->hard_ns)
+        thread->own_wakes += thread->relative & TARDY_ATTACH_SLEPT_FOR ? 1 : 2;
+    else if (thread->waits_for_next)
+        thread->other_wakes += 2;
+    thread->waits_for_next = 0;
 }
 
 /*
@@ -334,6 +349,8 @@ static __always_inline void add_wait(struct tardy_attach_thread *thread, u64 ns)
 static __always_inline void cycle_in(struct tardy_attach_thread *thread,
                                      struct task_struct *task, u64 waking_ns, u64 now_ns)
 {
+    if (waking_ns)
+        count_wake(thread);
     int by_timer = works_by_timer(thread);
     int is_open = thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP;
 
@@ -361,8 +378,12 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread,
 static __always_inline void cycle_out(struct tardy_attach_thread *thread,
                                       struct task_struct *task, u64 state, u64 now_ns)
 {
-    if (state)
+    if (state) {
+        u32 kind = wait_of(task, state);
         thread->sleep_key = wait_key(task, state);
+        thread->waits_for_next = is_next_wait(thread, task, state, kind);
+        thread->cycle_sleep = kind;
+    }
     if (!thread->cycle_ns)
         return;
     if (thread->in_ns)
@@ -370,9 +391,7 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
     if (!state)
         return;
     thread->cycle_done_ns = now_ns;
-    thread->cycle_sleep = wait_of(task, state);
-    if (thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP
-        && is_next_wait(thread, task, state, thread->cycle_sleep))
+    if (thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP && thread->waits_for_next)
         close_stage(thread, task);
     else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER && is_at_loop(thread))
         close_other(thread, now_ns);
@@ -389,7 +408,10 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
 static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct task_struct *task,
                                     u64 now_ns)
 {
-    if (!thread || !thread->hard_ns || !works_by_timer(thread))
+    if (!thread || !thread->hard_ns)
+        return 0;
+    count_wake(thread);
+    if (!works_by_timer(thread))
         return 0;
     u64 done_ns = thread->armed_ns;
     if (done_ns < thread->cycle_since_ns || done_ns > now_ns)

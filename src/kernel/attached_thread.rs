@@ -44,8 +44,8 @@ pub(super) const DEADLINE: usize = 53;
 const UNSURE: usize = 54;
 const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
-/// Fifteen are for the programs alone.
-const OVERS: usize = OVERDUE + 18;
+/// Eighteen are for the programs alone.
+const OVERS: usize = OVERDUE + 21;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;

@@ -29,12 +29,18 @@ fn message(text: &mut String, at_ns: u64) {
 /// A timer of 1 ms, whose work takes 60 us, and a message halfway through each period; `work_ns`
 /// says how long the work for that takes. Each expiry finds the thread in the wait, or at work.
 fn events(periods: u64, work_ns: impl Fn(u64) -> u64) -> String {
-    let mut text = format!("500 0 fork {FIRST_TID}\n");
-    resume(&mut text, 1_000);
-    let _ = writeln!(text, "1500 0 arm 1 {MS} {MS} abs");
-    wait(&mut text, 2_000, 5);
+    events_from(1, periods, work_ns)
+}
+
+/// It starts a period before the first of them.
+fn events_from(first: u64, periods: u64, work_ns: impl Fn(u64) -> u64) -> String {
+    let start_ns = (first - 1) * MS;
+    let mut text = format!("{} 0 fork {FIRST_TID}\n", start_ns + 500);
+    resume(&mut text, start_ns + 1_000);
+    let _ = writeln!(text, "{} 0 arm 1 {1} {1} abs", start_ns + 1_500, first * MS);
+    wait(&mut text, start_ns + 2_000, 5);
     let mut busy_until_ns = 0;
-    for number in 1..=periods {
+    for number in first..=periods {
         let (due_ns, next_ns) = (number * MS, (number + 1) * MS);
         let irq_ns = due_ns + US;
         let _ = writeln!(text, "{irq_ns} 0 timer_irq\n{irq_ns} 0 expire #1");
@@ -62,13 +68,17 @@ fn events(periods: u64, work_ns: impl Fn(u64) -> u64) -> String {
 }
 
 fn measured(text: &str, deadline_ns: u64, periods: u64) -> ReplayedEnd {
-    let asked = ReplayRequest::name("loop", Some(deadline_ns), [100 * MS, periods * MS]);
+    measured_between(text, deadline_ns, [100 * MS, periods * MS])
+}
+
+fn measured_between(text: &str, deadline_ns: u64, [start_ns, end_ns]: [u64; 2]) -> ReplayedEnd {
+    let asked = ReplayRequest::name("loop", Some(deadline_ns), [start_ns, end_ns]);
     let tasks = format!("task {FIRST_TID} 49 loop {FIRST_TID}\n");
     let mut run = ReplayedRun::start(&asked, &tasks, tempfile::tempdir().unwrap());
     let at = |line: &&str| line.split(' ').next().and_then(|at| at.parse().ok()).unwrap_or(0_u64);
     let lines: Vec<&str> = text.lines().collect();
     let mut from = 0;
-    for until_ns in (1..=periods * MS / POLL_NS).map(|poll| poll * POLL_NS) {
+    for until_ns in (1..=end_ns / POLL_NS).map(|poll| poll * POLL_NS) {
         let to = lines.partition_point(|line| at(line) < until_ns);
         run.step(&lines[from..to].join("\n"), until_ns);
         from = to;
@@ -93,6 +103,17 @@ fn the_cycle_of_an_event_loop_ends_at_its_first_return_to_its_wait() {
     let other = row.other_work.unwrap();
     assert_eq!((other.max, row.kept_waiting), (ns(WAKE_NS + 200 * US), None));
     assert!((899..=901).contains(&other.count), "{row:?}");
+}
+
+#[test]
+fn the_first_cycles_of_an_event_loop_end_at_its_wait_as_well() {
+    // It starts when the measured time has begun.
+    let text = events_from(61, 150, |_| 200 * US);
+    let end = measured_between(&text, 150 * US, [0, 150 * MS]);
+    let row = end.row("loop");
+    // The last one is not over.
+    assert_eq!((row.response.unwrap().count, row.over.unwrap().cycles), (89, 0), "{row:?}");
+    assert_eq!(row.response.unwrap().max, ns(3 * US + READ_NS + 60 * US));
 }
 
 #[test]

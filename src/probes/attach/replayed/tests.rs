@@ -233,6 +233,24 @@ fn a_preemption_is_in_the_response_and_work_is_all_there_is_without() {
 }
 
 #[test]
+fn a_stall_in_the_first_cycle_is_seen_whatever_came_before_it() {
+    // Before its first cycle it waits for a lock and a device. That cycle takes 7 ms of 5.
+    let steps = [Lock(1), Work(MS), Unlock(1), UntilNext(1_000 * MS, 0)];
+    let owner = TaskPlan { at_ns: 61 * MS, ..TaskPlan::fair("owner", &steps) };
+    let start = [Work(100_000), Lock(1), Unlock(1), Read(100_000), Read(100_000), Read(100_000)];
+    let first = [UntilNext(5 * MS, 0), Work(7 * MS)];
+    let others = [UntilNext(5 * MS, 0), Work(100_000)].repeat(30);
+    let steps = [&start[..], &first, &others].concat();
+    // It starts when the measured time has begun.
+    let robot = TaskPlan { at_ns: 61 * MS, ..TaskPlan::fifo("robot", &steps).on(1) };
+    let end = of(vec![owner, robot], "robot", Some(2 * MS), [0, 200 * MS]);
+    let row = end.row("robot");
+    let (response, over) = (row.response.unwrap(), row.over.unwrap());
+    assert_eq!((row.cycle_begin, over.cycles), (CycleBegin::Timer, 1), "{row:?}");
+    assert_eq!(response.max, ns(LATE_NS + RETURN_NS + 7 * MS + CALL_NS));
+}
+
+#[test]
 fn a_thread_of_a_grid_has_a_period_and_one_that_sleeps_for_a_time_has_none() {
     let grid = TaskPlan::fair("grid", &[UntilNext(15 * MS, 0), UntilNext(15 * MS, 5 * MS)]);
     let end = of(vec![grid], "grid", None, [50 * MS, 850 * MS]);
