@@ -172,9 +172,9 @@ struct tardy_attach_thread {
     unsigned long long closed;         /* 1: a cycle that is over is still to be counted */
     unsigned long long closed_ns;      /* how long that took */
     unsigned long long deadline_ns;    /* cycles are not to be longer; 0 for none */
-    /* Of the period: periods of which it is not known whether they had an expiry. */
+    /* Of the period: periods of which it is not known whether the thread had or wanted an expiry. */
     unsigned long long unsure;
-    unsigned long long unsure_hits; /* hits during whose time something was not seen */
+    unsigned long long unsure_hits; /* hits whose shorter periods would be unsure too */
     unsigned long long switches; /* how often it had been switched out, as it last was; 0 at first */
     unsigned int sight_lost;     /* 1: something since the last expiry was not seen */
     unsigned int cycle_sleep;    /* for what it sleeps: enum tardy_attach_wait */
@@ -206,6 +206,8 @@ struct tardy_attach_thread {
     unsigned long long waits_for_next; /* 1: its present sleep, or last one, is such a wait */
     unsigned int softirq_ns;       /* from `entry_ns` to the softirq of its timer; 0 without one */
     unsigned int cycle_softirq_ns; /* of the cycle's */
+    /* Of the candidate: how far ahead a timer was armed at the most, ns. */
+    unsigned long long era_ahead_ns;
     struct tardy_attach_over over[TARDY_ATTACH_BEGINS];
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };

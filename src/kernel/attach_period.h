@@ -64,6 +64,7 @@ static __noinline int change_period(struct tardy_attach_thread *thread, u64 peri
     thread->votes = FULL_VOTE;
     thread->era_hits = 0;
     thread->era_armed_ns = 0;
+    thread->era_ahead_ns = 0;
     thread->era_times = 0;
     if (thread->hits >= LONG_HITS) {
         thread->relative |= TARDY_ATTACH_CHANGED;
@@ -107,7 +108,7 @@ static __noinline u64 find_part(struct tardy_attach_thread *thread, u64 gap_ns, 
 /*
  * The candidate is divided. Where the thread used to arm its timer only after such a part, expiries
  * before were missed, as those of a thread are that is often late; else it had that period on
- * purpose.
+ * purpose. If it armed a timer for more than such a part ahead, it may have wanted none of them.
  */
 static __noinline int divide_period(struct tardy_attach_thread *thread, u64 part_ns, u64 last_ns)
 {
@@ -118,6 +119,8 @@ static __noinline int divide_period(struct tardy_attach_thread *thread, u64 part
         change_period(thread, part_ns, last_ns);
         return 0;
     }
+    if (thread->era_ahead_ns > part_ns + slip_of(part_ns))
+        thread->unsure_hits = thread->hits;
     u64 parts = (thread->period_ns + part_ns / 2) / part_ns;
     u64 periods = parts * (thread->hits + thread->missed + thread->unsure);
     thread->unsure = parts * (thread->unsure + thread->unsure_hits) - thread->unsure_hits;
@@ -129,19 +132,24 @@ static __noinline int divide_period(struct tardy_attach_thread *thread, u64 part
 }
 
 /*
- * So many periods from one expiry to the next. Of those in between the ones that were over when it
- * armed its timer are missed, or, where something that the thread did meanwhile was not seen, perhaps
- * not: then they are neither. The others it did not want.
+ * The time from one expiry to the next. Of the periods in between the ones that were over when it
+ * armed its timer are missed. They are unsure, neither met nor missed, where something that the
+ * thread did meanwhile was not seen, or where it left out the next expiry too: a thread that keeps
+ * two periods in turn wanted none of them. The others it did not want.
  */
-static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 times, u64 armed_ns,
+static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 gap_ns, u64 armed_ns,
                                       u32 is_unsure, u64 read_with)
 {
-    u64 between = times - 1, passed = armed_ns / thread->period_ns;
+    u64 period_ns = thread->period_ns, times = (gap_ns + period_ns / 2) / period_ns;
+    u64 between = times - 1, passed = armed_ns / period_ns;
+    u64 ahead_ns = gap_ns > armed_ns ? gap_ns - armed_ns : 0;
 
     thread->hits++;
     thread->era_hits++;
     thread->era_armed_ns += armed_ns;
     thread->era_times = times;
+    if (ahead_ns > thread->era_ahead_ns)
+        thread->era_ahead_ns = ahead_ns;
     if (is_unsure) {
         thread->unsure += between;
         thread->unsure_hits++;
@@ -150,11 +158,14 @@ static __always_inline void count_gap(struct tardy_attach_thread *thread, u64 ti
     if (passed > between)
         passed = between;
     /* The mean period is over the time in which it wanted to wake up. */
-    thread->first_ns += (between - passed) * thread->period_ns;
+    thread->first_ns += (between - passed) * period_ns;
     /* Those that it read together with the one before are judged as it is. */
     u64 read = read_with < passed ? read_with : passed;
     thread->hits += read;
-    thread->missed += passed - read;
+    if (ahead_ns > period_ns + slip_of(period_ns))
+        thread->unsure += passed - read;
+    else
+        thread->missed += passed - read;
 }
 
 /*
@@ -188,7 +199,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             /* Two numbers of periods that follow each other have no common part but one period. */
             u64 before = thread->era_times;
             int is_told = before && (times == before + 1 || times + 1 == before);
-            count_gap(thread, times, armed_ns, is_unsure, read_with);
+            count_gap(thread, gap_ns, armed_ns, is_unsure, read_with);
             if (times == 1 || is_told) {
                 thread->votes += FULL_VOTE;
                 if (thread->votes > MOST_VOTES)
@@ -201,7 +212,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
             u64 part_ns = find_part(thread, gap_ns, armed_ns);
             if (part_ns) {
                 divide_period(thread, part_ns, last_ns);
-                count_gap(thread, (gap_ns + part_ns / 2) / part_ns, armed_ns, is_unsure, read_with);
+                count_gap(thread, gap_ns, armed_ns, is_unsure, read_with);
                 return;
             }
             thread->misses++;
@@ -212,7 +223,7 @@ static __always_inline void follow_period(struct tardy_attach_thread *thread)
         }
     }
     change_period(thread, gap_ns, last_ns);
-    count_gap(thread, 1, armed_ns, is_unsure, read_with);
+    count_gap(thread, gap_ns, armed_ns, is_unsure, read_with);
 }
 
 /*

@@ -44,8 +44,8 @@ pub(super) const DEADLINE: usize = 53;
 const UNSURE: usize = 54;
 const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
-/// Eighteen are for the programs alone.
-const OVERS: usize = OVERDUE + 21;
+/// Nineteen are for the programs alone.
+const OVERS: usize = OVERDUE + 22;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;
@@ -122,7 +122,8 @@ pub struct FoundPeriod {
     pub misses: u64,
     /// Periods without an expiry.
     pub missed: u64,
-    /// Periods of which that is not known, as something that the thread did was not seen.
+    /// Periods of which that is not known: something that the thread did was not seen, or it armed
+    /// its timer for a later expiry than the next one.
     pub unsure: u64,
     /// It had another period before: the counts are of both.
     pub changed: bool,

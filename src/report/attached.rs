@@ -219,7 +219,8 @@ pub(super) fn remarks(document: &Document) -> Vec<String> {
     let unsure: u64 = of_threads(record).filter_map(|row| row.unsure_periods).sum();
     if unsure > 0 {
         said.push(format!(
-            "{} neither met nor missed: what the thread did meanwhile was not seen",
+            "{} unsure, neither met nor missed: an event of the thread was not seen, or it armed \
+             its timer for more than one period ahead",
             many(unsure, "period")
         ));
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{many, times};
+use crate::units::times;
 
 /// What became of a run of `attach`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -149,11 +149,8 @@ impl AttachedRow {
     /// times`.
     #[must_use]
     pub fn unseen(&self) -> Option<String> {
-        match (self.unmatched, self.unsure_periods.unwrap_or(0)) {
-            (0, 0) => None,
-            (0, unsure) => Some(format!("of {} it was not", many(unsure, "period"))),
-            (unmatched, _) => Some(format!("what it did was not {}", times(unmatched))),
-        }
+        let unmatched = self.unmatched;
+        (unmatched > 0).then(|| format!("what it did was not {}", times(unmatched)))
     }
 
     /// Whether its own timers made neither most of the wake-ups, three of four, nor few, one of
@@ -226,8 +223,8 @@ pub struct AttachedRow {
     /// period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<u64>,
-    /// Periods of which it is not known whether they had an expiry, as something that the thread
-    /// did was not seen: neither met nor missed. Absent if it has no period.
+    /// Unsure periods, neither met nor missed: something that the thread did was not seen, or it
+    /// was late and armed its timer for more than one period ahead. Absent if it has no period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsure_periods: Option<u64>,
     /// It had another period before: what it missed is counted by the period of the time, and

@@ -258,7 +258,7 @@ export type AttachedRow = {
   tid: number | null;
   /** How often something that it did was not seen: a wake-up, or that it had the CPU or left it. */
   unmatched: number;
-  /** Periods of which it is not known whether they had an expiry, as something that the thread did was not seen: neither met nor missed. Absent if it has no period. */
+  /** Unsure periods, neither met nor missed: something that the thread did was not seen, or it was late and armed its timer for more than one period ahead. Absent if it has no period. */
   unsure_periods?: number | null;
   /** Wake-ups after which it was seen to have the CPU. */
   wakeups: number;

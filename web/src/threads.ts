@@ -75,7 +75,7 @@ function columns(rows: Row[]): Column<Row>[] {
     ...late,
     period,
     whole('missed', 'missed', 'Periods that are known to have had no expiry', (thread) => thread.missed ?? null),
-    has((thread) => thread.unsure_periods ?? 0) ? whole('unsure', 'unsure_periods', 'Periods neither met nor missed: what the thread did meanwhile was not seen', (thread) => thread.unsure_periods ?? null) : null,
+    has((thread) => thread.unsure_periods ?? 0) ? whole('unsure', 'unsure_periods', 'Unsure periods, neither met nor missed: an event of the thread was not seen, or it armed its timer for more than one period ahead', (thread) => thread.unsure_periods ?? null) : null,
     extra(dispatch[0]), dispatch[1], dispatch[2],
     whole('preempted', 'preempted', 'How often it lost its CPU while it wanted it: involuntary switches', (thread) => thread.preempted),
     run[0], extra(run[1]), blocked[0], extra(blocked[1]),

@@ -253,6 +253,35 @@ fn who_sleeps_for_longer_on_purpose_misses_nothing() {
     assert_eq!((period_ns, missed), (MS, 0));
 }
 
+/// Wakes up at 10, 12, 22, 24, ... ms. Each `often`-th time it works for 5 ms after the second of
+/// the two, and then sleeps until the next pair, which it is in time for.
+fn two_periods_in_turn(pairs: u64, often: u64) -> String {
+    let mut text = String::from("1 in\n2 arm 10000000\n3 out\n");
+    let mut at_ns = 10 * MS;
+    for pair in 1..=pairs {
+        let second_ns = at_ns + 2 * MS;
+        let done_ns = second_ns + if pair % often == 0 { 5 * MS } else { 90_000 };
+        let _ = writeln!(text, "{} wake\n{} in", at_ns + 2_000, at_ns + 5_000);
+        let _ = writeln!(text, "{} arm {second_ns}\n{} out", at_ns + 90_000, at_ns + 90_001);
+        let _ = writeln!(text, "{} wake\n{} in", second_ns + 2_000, second_ns + 5_000);
+        at_ns = second_ns + 10 * MS;
+        let _ = writeln!(text, "{done_ns} arm {at_ns}\n{} out", done_ns + 1);
+    }
+    text
+}
+
+#[test]
+fn who_keeps_two_periods_in_turn_and_is_late_by_more_than_the_shorter_one_may_have_missed_none() {
+    let (period, ..) = told(&read(&two_periods_in_turn(100, 10)));
+    // Ten times it armed the timer for the longer one when two of the shorter ones were over. The
+    // last one has not expired.
+    assert_eq!((period.period_ns, period.missed, period.unsure), (2 * MS, 0, 9 * 2));
+    // It has done so before the shorter one was found.
+    let always = told(&read(&two_periods_in_turn(100, 1))).0;
+    assert_eq!((always.period_ns, always.missed), (2 * MS, 0));
+    assert!(always.unsure >= 98 * 2, "{}", always.unsure);
+}
+
 #[test]
 fn another_period_on_purpose_is_a_change_and_what_was_counted_before_stays() {
     let shorter = then(then(Vec::new(), 400, 10 * MS), 1_000, MS);

@@ -53,7 +53,7 @@ pub enum AttachCaveat {
         /// Beside so many that were.
         wakeups: u64,
     },
-    /// Of periods it is not known whether they had an expiry.
+    /// Of periods it is not known whether they were missed.
     PeriodsUnseen {
         /// How many.
         unseen: u64,
@@ -121,14 +121,13 @@ impl AttachCaveat {
                 "attach_periods_unseen",
                 Weakens,
                 format!(
-                    "Of {} of {} periods it is not known whether they had a wake-up, as something \
-                     that their threads did meanwhile was not seen: they are neither met nor \
-                     missed.",
+                    "{} of {} periods are unsure, neither met nor missed: an event of the thread \
+                     was not seen, or it armed its timer for more than one period ahead.",
                     count(*unseen),
                     count(*periods)
                 ),
-                "Take the missed periods as the least that there were, and with those not seen as \
-                 the most; the largest latency may have been among these.",
+                "Take the missed periods as the least that there were, and with the unsure ones as \
+                 the most. Where events were not seen, the largest latency may be among these.",
             ),
         }
     }

@@ -170,7 +170,7 @@ mod tests {
         let of = |rows| codes("comm", &AttachRecord { rows, ..AttachRecord::default() });
         let found = of(vec![row(7, 6), row(8, 0)]);
         assert_eq!((found.len(), found[0].0.as_str()), (1, "attach_periods_unseen"));
-        assert!(found[0].1.contains("Of 6 of 1,994 periods"), "{found:?}");
+        assert!(found[0].1.contains("6 of 1,994 periods are unsure"), "{found:?}");
         assert!(of(vec![row(7, 1), row(8, 0)]).is_empty());
     }
 
