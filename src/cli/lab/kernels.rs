@@ -13,8 +13,9 @@ use crate::{
         self,
         kernels::{
             self, KernelSource,
+            apt::Apt,
             list::{Cached, Content},
-            package::{self, Name},
+            package::Name,
         },
     },
     plain::{plain, plain_path},
@@ -26,7 +27,7 @@ use crate::{
 /// Packages are unpacked into a cache, ~/.cache/tardy/lab/kernels, and never installed.
 #[derive(Debug, Args)]
 pub(super) struct KernelsFlags {
-    /// Fetch this kernel first, e.g. standard, rt, 6.12-rt; repeatable
+    /// Fetch this kernel first, e.g. standard, rt, 6.12-rt, sid; repeatable
     ///
     /// Also takes a package file (./linux-image-x.deb) or a kernel image
     /// (/path/to/bzImage[,modules=DIR]), which is checked and unpacked.
@@ -52,7 +53,7 @@ pub(super) fn kernels(flags: &KernelsFlags) -> Result<Exit> {
         }
     }
     let content = kernels::list::content(&cache)?;
-    let offered = package::offers();
+    let offered = Apt::of_machine().and_then(|apt| apt.offers());
     if let Err(error) = &offered {
         output::warn(&format!("{error:#}"));
     }

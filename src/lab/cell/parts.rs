@@ -31,13 +31,8 @@ use crate::{
 const PROGRAMS: [&str; 2] = ["ip", "sh"];
 
 /// Modules that loads need, and what they are given.
-const MODULES: [(&str, &str); 4] = [
-    // ext4 requests it by name at mount; a guest has no program to load it then.
-    ("crc32c_generic", ""),
-    ("ext4", ""),
-    ("loop", ""),
-    ("veth", ""),
-];
+const MODULES: [(&str, &str); 4] =
+    [(modules::CHECKSUM, ""), ("ext4", ""), ("loop", ""), ("veth", "")];
 
 /// Small files that programs look for.
 const FILES: [(&str, &str); 3] = [
@@ -93,7 +88,8 @@ impl Parts {
         if let Some(root) = &kernel.root {
             let known = Modules::read(root, &kernel.name)?;
             let cards = (nodes == Nodes::Two).then_some(nodes::DRIVER);
-            for (name, parameters) in MODULES.into_iter().chain(cards) {
+            let needed = |(name, _): &(&str, &str)| *name != modules::CHECKSUM || known.has(name);
+            for (name, parameters) in MODULES.into_iter().chain(cards).filter(needed) {
                 match known.closure(&[name]) {
                     Ok(files) => add_modules(&mut archive, &mut modules, files, parameters)?,
                     Err(_) => lacks.push(missing_feature::no_module(name).what),

@@ -6,7 +6,8 @@
 //! does not fit its checksums is made again.
 //!
 //! - [`source`], [`variant`]: a kernel's name as typed
-//! - [`package`]: Debian's packages, by apt; the content of one, by dpkg, is in `archive`
+//! - [`apt`]: Debian's packages; [`package`]: their names; the content of one, by dpkg, is in
+//!   `archive`, and where its files are laid in `layout`
 //! - `own`: a kernel in a file of the user's
 //! - [`cache`]: what is on the disk, whole or not at all
 //! - [`bzimage`]: the content of a kernel's file
@@ -17,10 +18,12 @@
 pub(crate) use crate::limits::kernels::LARGEST_CONFIG;
 use crate::limits::kernels::{LARGEST, LONGEST_RELEASE};
 
+pub mod apt;
 mod archive;
 pub mod bzimage;
 pub mod cache;
 pub mod missing_feature;
+mod layout;
 pub mod list;
 #[cfg(test)]
 pub(crate) mod made;
@@ -40,7 +43,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::{cache::Cache, missing_feature::MissingFeature, variant::Variant};
+use self::{apt::Apt, cache::Cache, missing_feature::MissingFeature, variant::Variant};
 use super::{Notify, program};
 use crate::{analysis::kernel_config::KernelConfig, run::files};
 
@@ -112,7 +115,7 @@ pub fn get(source: &KernelSource, cache: &Path, notify: Notify) -> Result<Kernel
         Base::Host => bail!("kernel host: the machine's own; it does not boot in a guest"),
         Base::Image { file, modules } => own::image(file, modules.as_deref(), cache, notify)?,
         Base::Deb(file) => deb(file, cache, notify)?,
-        Base::Package { typed, pattern } => packaged(typed, pattern, cache, notify)?,
+        Base::Package { .. } => packaged(&source.base, cache, notify)?,
     };
     varied(kernel, source)
 }
@@ -153,15 +156,20 @@ fn deb(file: &Path, cache: &Path, notify: Notify) -> Result<Kernel> {
     let place = cache.at(format!("{stem}_{}", hash.get(..16).unwrap_or(&hash)));
     if !cache::is_whole(&place) {
         cache.need(archive::size_of(file)?)?;
-        unpack(file, &place, &cache).with_context(named)?;
+        unpack(&[file.to_owned()], &place, &cache).with_context(named)?;
     }
     kernel_in(&place)
 }
 
-fn packaged(typed: &str, pattern: &str, cache: &Path, notify: Notify) -> Result<Kernel> {
+fn packaged(base: &Base, cache: &Path, notify: Notify) -> Result<Kernel> {
+    let Base::Package { typed, pattern, suite } = base else { bail!("no package") };
     let cache = Cache::open(cache, notify)?;
     let last = cache.at(format!("last-{typed}"));
-    let place = match newest(pattern, &cache, notify) {
+    let apt = || match suite {
+        Some(suite) => Apt::of_suite(suite, &cache.at(format!("apt-{suite}")), notify),
+        None => Apt::of_machine(),
+    };
+    let place = match apt().and_then(|apt| newest(&apt, pattern, &cache, notify)) {
         Ok(place) => place,
         Err(error) if cache::is_whole(&last) => {
             notify(&format!("{error:#}; continuing with the one fetched before"));
@@ -176,43 +184,50 @@ fn packaged(typed: &str, pattern: &str, cache: &Path, notify: Notify) -> Result<
     kernel_in(&place)
 }
 
-/// Where the package lies that apt would install, fetched where it was not there yet. apt's lists
+/// Where the kernel lies that apt would install, fetched where it was not there yet. apt's lists
 /// may be empty or too old; where it fails, it tries again with new ones.
-fn newest(pattern: &str, cache: &Cache, notify: Notify) -> Result<PathBuf> {
-    package::check()?;
-    let renewed = || -> Result<package::Candidate> {
-        package::update()?;
-        package::find(pattern)
+fn newest(apt: &Apt, pattern: &str, cache: &Cache, notify: Notify) -> Result<PathBuf> {
+    let renewed = || -> Result<apt::Candidate> {
+        apt.update()?;
+        apt.find(pattern)
     };
-    let mut found = package::find(pattern).or_else(|_| renewed())?;
+    let mut found = apt.find(pattern).or_else(|_| renewed())?;
     let mut place = cache.at(found.directory());
     if cache::is_whole(&place) {
         return Ok(place);
     }
     cache.need(found.bytes)?;
     let scratch = cache.scratch()?;
-    notify(&format!("fetching {} {}", found.package, found.version));
-    let deb = match package::download(&found, scratch.path()) {
-        Ok(deb) => deb,
+    notify(&format!("fetching {} {}", found.kernel.package, found.kernel.version));
+    let debs = match apt.download(&found, scratch.path()) {
+        Ok(debs) => debs,
         Err(_) => {
             found = renewed()?;
             place = cache.at(found.directory());
-            package::download(&found, scratch.path())?
+            apt.download(&found, scratch.path())?
         }
     };
     if !cache::is_whole(&place) {
-        let named = || format!("package {} {}", found.package, found.version);
-        unpack(&deb, &place, cache).with_context(named)?;
+        let named = || format!("package {} {}", found.kernel.package, found.kernel.version);
+        unpack(&debs, &place, cache).with_context(named)?;
     }
     Ok(place)
 }
 
-/// Unpacks a package, and the kernel in it, beside `place`, and moves it there when it is whole.
-fn unpack(deb: &Path, place: &Path, cache: &Cache) -> Result<()> {
+/// Unpacks the packages of a kernel, and the kernel in them, beside `place`, and moves it there
+/// when it is whole.
+fn unpack(debs: &[PathBuf], place: &Path, cache: &Cache) -> Result<()> {
     let scratch = cache.scratch()?;
     let root = scratch.path().join("root");
-    archive::extract(deb, &root, cache, archive::LIMITS)?;
-    package::keep_files(&root)?;
+    for deb in debs {
+        // Each by itself, so that none goes through a link of another.
+        let part = scratch.path().join("part");
+        archive::extract(deb, &part, cache, archive::LIMITS)?;
+        package::keep_files(&part)?;
+        let named = || format!("cannot put together the files of {}", deb.display());
+        layout::merge(&part, &root).with_context(named)?;
+    }
+    layout::arrange(&root).context("cannot lay out the files of the package")?;
     let (release, image) = release_in(&root)?;
     let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
     let contents = bzimage::read(&bytes).with_context(|| format!("vmlinuz-{release}"))?;
@@ -273,7 +288,7 @@ fn release_in(root: &Path) -> Result<(String, PathBuf)> {
     let boot = root.join("boot");
     let none = || {
         "this package has no kernel in it (no /boot/vmlinuz-...); linux-image-... packages have \
-         one"
+         one, or depend on a linux-binary-... that has it"
     };
     let entries = fs::read_dir(&boot).with_context(none)?;
     for entry in entries.flatten() {

@@ -1,11 +1,10 @@
-//! Debian's packages with kernels: their list, and their download. apt checks what it
-//! downloads against Debian's signature. What is in them is the matter of `archive`.
+//! The names of Debian's packages with kernels, and what is kept of their files. Where they come
+//! from is the matter of `apt`, and how they are unpacked that of `archive`.
 
 use std::{
-    ffi::OsStr,
     fs::Permissions,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
 };
 
@@ -14,30 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 use super::LARGEST;
 use crate::lab::program;
 
-const PREFIX: &str = "linux-image-";
+pub(super) const PREFIX: &str = "linux-image-";
 const ARCHITECTURE: &str = "-amd64";
-
-/// What the ELF file takes besides what the package has; it is unpacked from the kernel.
-const BESIDES: u64 = 100 << 20;
-
-/// A package in the version that apt would install.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its name.
-    pub package: String,
-    /// Its version.
-    pub version: String,
-    /// What it takes as a file and unpacked, bytes.
-    pub bytes: u64,
-}
-
-impl Candidate {
-    /// The name of its directory in the cache.
-    #[must_use]
-    pub fn directory(&self) -> String {
-        format!("{}_{}", self.package, self.version.replace(':', "%3a"))
-    }
-}
 
 /// What the name of a kernel's package says. In this order the newest is the last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,15 +54,8 @@ impl Name {
     }
 }
 
-/// The kernels that apt offers: the newest of each series, standard and real-time.
-///
-/// # Errors
-/// apt is missing.
-pub fn offers() -> Result<Vec<Name>> {
-    Ok(newest_of_each(&names()?))
-}
-
-fn newest_of_each(names: &[String]) -> Vec<Name> {
+/// The newest of each series, standard and real-time.
+pub(super) fn newest_of_each(names: &[String]) -> Vec<Name> {
     let mut all: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
     all.retain(|name| ["", "rt"].contains(&name.flavour.as_str()));
     // The newest first, and of each series only that.
@@ -95,34 +65,9 @@ fn newest_of_each(names: &[String]) -> Vec<Name> {
     all
 }
 
-fn names() -> Result<Vec<String>> {
-    let text = run(Command::new(apt("apt-cache")?).args(["pkgnames", PREFIX]))?;
-    Ok(text.lines().map(str::to_owned).collect())
-}
-
-fn apt(name: &str) -> Result<PathBuf> {
-    program(name).with_context(|| {
-        format!(
-            "no {name} here, by which Debian's kernels come; give a package that lies here \
-             (./linux-image-....deb) or a kernel (/path/to/bzImage)"
-        )
-    })
-}
-
-/// What apt would install for a package, or for the newest that matches a pattern.
-///
-/// # Errors
-/// apt is missing, or no package matches.
-pub fn find(pattern: &str) -> Result<Candidate> {
-    let package = if pattern.contains('*') { choose(pattern, &names()?)? } else { pattern.into() };
-    let found = show(&package)?;
-    // A package that only depends on the kernel is small itself.
-    if found.package == package { Ok(found) } else { show(&found.package) }
-}
-
 /// The newest kernel that matches. Where standard ones do, they are meant: `linux-image-6.12*` is
 /// not the real-time one.
-fn choose(pattern: &str, names: &[String]) -> Result<String> {
+pub(super) fn choose(pattern: &str, names: &[String]) -> Result<String> {
     let kernels = names.iter().filter_map(|name| Name::parse(name));
     let mut matching: Vec<Name> = kernels.filter(|name| matches(pattern, &name.package)).collect();
     matching.sort();
@@ -151,72 +96,6 @@ fn matches(pattern: &str, name: &str) -> bool {
     // Each part where it comes first: what is behind it is the most that others can have.
     let mut parts = middle.split('*');
     parts.try_fold(inner, |rest, part| rest.split_once(part).map(|(_, rest)| rest)).is_some()
-}
-
-fn show(package: &str) -> Result<Candidate> {
-    let mut command = Command::new(apt("apt-cache")?);
-    let text = run(command.args(["show", "--no-all-versions", package]));
-    text.ok().and_then(|text| candidate_in(package, &text)).with_context(|| {
-        format!(
-            "apt knows no package {package}; `apt-get update` may help, and `tardy lab kernels` \
-             shows what it offers"
-        )
-    })
-}
-
-fn candidate_in(package: &str, text: &str) -> Option<Candidate> {
-    let field =
-        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-    let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    let version = field("Version")?;
-    let depends = field("Depends").unwrap_or_default();
-    // linux-image-6.1.0-56-amd64 (= 6.1.192-2)
-    let kernel = depends.split(", ").find_map(|one| {
-        let (package, version) = one.split_once(" (= ")?;
-        let version = version.strip_suffix(')')?;
-        package.starts_with(PREFIX).then_some((package, version))
-    });
-    let (package, version) = kernel.unwrap_or((package, version));
-    let unpacked = number("Installed-Size").saturating_mul(1024);
-    let bytes = number("Size").saturating_add(unpacked).saturating_add(BESIDES);
-    Some(Candidate { package: package.into(), version: version.into(), bytes })
-}
-
-/// Has apt download a package into `directory`.
-///
-/// # Errors
-/// apt cannot; what it says.
-pub fn download(candidate: &Candidate, directory: &Path) -> Result<PathBuf> {
-    let exactly = format!("{}={}", candidate.package, candidate.version);
-    let mut command = Command::new(apt("apt-get")?);
-    // As root apt would change to a user who may not write here.
-    command.args(["-qq", "-o", "APT::Sandbox::User=root", "download", &exactly]);
-    run(command.current_dir(directory)).with_context(|| {
-        format!("cannot download {exactly}; is there a network, and are apt's lists up to date?")
-    })?;
-    let files = std::fs::read_dir(directory)?.flatten().map(|entry| entry.path());
-    let deb = files.into_iter().find(|path| path.extension() == Some(OsStr::new("deb")));
-    deb.context("apt-get download left no package")
-}
-
-/// Whether this machine has apt.
-///
-/// # Errors
-/// It has not; what to give instead of a package's name.
-pub fn check() -> Result<()> {
-    apt("apt-cache").and_then(|_| apt("apt-get"))?;
-    Ok(())
-}
-
-/// Renews apt's lists, which may be empty or too old; only root can.
-///
-/// # Errors
-/// apt cannot.
-pub fn update() -> Result<()> {
-    if rustix::process::geteuid().is_root() {
-        run(Command::new(apt("apt-get")?).args(["update", "-qq"]))?;
-    }
-    Ok(())
 }
 
 /// Takes away all but files and directories of what was unpacked into `directory`: a link may lead
@@ -407,23 +286,5 @@ mod tests {
         file.set_len(LARGEST + 1).unwrap();
         let error = keep_files(directory.path()).unwrap_err().to_string();
         assert!(error.starts_with("modules.builtin is larger than 1024 MiB"), "{error}");
-    }
-
-    #[test]
-    fn a_package_that_only_depends_leads_to_the_kernel() {
-        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\nSize: 1000\n\
-                    Installed-Size: 2\n\
-                    Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-1)\n";
-        let found = candidate_in("linux-image-amd64", text).unwrap();
-        assert_eq!(found.directory(), "linux-image-6.1.0-56-amd64_6.1.192-1");
-        assert_eq!(found.bytes, 3048 + BESIDES);
-    }
-
-    #[test]
-    fn a_kernel_is_its_own_candidate_whatever_else_it_depends_on() {
-        let text = "Version: 1:6.12-1\nDepends: kmod, initramfs-tools (>= 0.120+deb8u2) | dracut\n";
-        let found = candidate_in("linux-image-6.12-amd64", text).unwrap();
-        assert_eq!(found.directory(), "linux-image-6.12-amd64_1%3a6.12-1");
-        assert_eq!(candidate_in("x", "N: Unable to locate package x\n"), None);
     }
 }

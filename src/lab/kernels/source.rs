@@ -14,6 +14,25 @@ use super::variant::Variant;
 const SHORT: [(&str, &str); 2] =
     [("standard", "linux-image-amd64"), ("rt", "linux-image-rt-amd64")];
 
+/// Debian's suites, to which one of [`POCKETS`] may be added.
+const SUITES: [&str; 12] = [
+    "bookworm",
+    "bullseye",
+    "duke",
+    "experimental",
+    "forky",
+    "oldoldstable",
+    "oldstable",
+    "sid",
+    "stable",
+    "testing",
+    "trixie",
+    "unstable",
+];
+
+/// What may follow the name of a suite.
+const POCKETS: [&str; 5] = ["", "-backports", "-proposed-updates", "-security", "-updates"];
+
 const MODULES: &str = ",modules=";
 
 /// Characters of a name that somebody else wrote, its variants and all.
@@ -39,6 +58,8 @@ pub enum Base {
         typed: String,
         /// The package's name; a `*` stands for any part of it.
         pattern: String,
+        /// The suite of Debian's it comes from, whatever this machine's own sources are.
+        suite: Option<String>,
     },
     /// A package file.
     Deb(PathBuf),
@@ -126,9 +147,17 @@ impl KernelSource {
 }
 
 fn base(name: &str) -> Result<Base> {
-    let of = |pattern: &str| Base::Package { typed: name.to_owned(), pattern: pattern.into() };
+    let from = |suite: Option<&str>, pattern: &str| Base::Package {
+        typed: name.to_owned(),
+        pattern: pattern.into(),
+        suite: suite.map(str::to_owned),
+    };
+    let of = |pattern: &str| from(None, pattern);
     if name == "host" {
         return Ok(Base::Host);
+    }
+    if let Some((suite, package)) = of_suite(name) {
+        return Ok(from(Some(suite), package));
     }
     if let Some((_, package)) = SHORT.iter().find(|(short, _)| *short == name) {
         return Ok(of(package));
@@ -153,8 +182,19 @@ fn base(name: &str) -> Result<Base> {
     }
     bail!(
         "kernel \"{name}\" is neither standard nor rt, no version like 6.12 or 6.12-rt, no \
-         linux-image-... package, and no path; a file in this directory is ./{name}"
+         suite of Debian's like trixie or sid-rt, no linux-image-... package, and no path; a file \
+         in this directory is ./{name}"
     )
+}
+
+/// `trixie` and `bookworm-backports-rt` as a suite and the package to take from it.
+fn of_suite(name: &str) -> Option<(&str, &'static str)> {
+    let [standard, real_time] = SHORT.map(|(_, package)| package);
+    let (suite, package) =
+        name.strip_suffix("-rt").map_or((name, standard), |suite| (suite, real_time));
+    let is_one =
+        |known: &str| suite.strip_prefix(known).is_some_and(|rest| POCKETS.contains(&rest));
+    SUITES.into_iter().any(is_one).then_some((suite, package))
 }
 
 /// `6.12` and `6.12-rt` as patterns of packages.
@@ -203,7 +243,11 @@ mod tests {
     use super::*;
 
     fn package(typed: &str, pattern: &str) -> Base {
-        Base::Package { typed: typed.into(), pattern: pattern.into() }
+        Base::Package { typed: typed.into(), pattern: pattern.into(), suite: None }
+    }
+
+    fn of_suite(typed: &str, suite: &str, pattern: &str) -> Base {
+        Base::Package { typed: typed.into(), pattern: pattern.into(), suite: Some(suite.into()) }
     }
 
     fn image(file: &str, modules: Option<&str>) -> Base {
@@ -225,6 +269,12 @@ mod tests {
             ("rt", package("rt", "linux-image-rt-amd64")),
             ("6.1", package("6.1", "linux-image-6.1.*-amd64")),
             ("6.12-rt", package("6.12-rt", "linux-image-6.12.*-rt-amd64")),
+            ("trixie", of_suite("trixie", "trixie", "linux-image-amd64")),
+            ("sid-rt", of_suite("sid-rt", "sid", "linux-image-rt-amd64")),
+            ("bookworm-backports-rt", {
+                let suite = "bookworm-backports";
+                of_suite("bookworm-backports-rt", suite, "linux-image-rt-amd64")
+            }),
             ("linux-image-6.12.90-amd64", {
                 package("linux-image-6.12.90-amd64", "linux-image-6.12.90-amd64")
             }),
@@ -248,6 +298,7 @@ mod tests {
         let varied = format!("{name}+maxcpus=1");
         assert_eq!(parse(&varied), (package(name, name), vec!["maxcpus=1".to_owned()]));
         assert_eq!(words("linux-image-6.12*+nosmt"), "nosmt");
+        assert_eq!(words("trixie-rt+nosmt"), "nosmt");
         assert_eq!(parse("b/vmlinuz-1+deb+nosmt").0, image("b/vmlinuz-1+deb", None));
         let both = parse("b/vmlinuz-1+deb,modules=b/m+m+nosmt+maxcpus=1");
         assert_eq!(both.0, image("b/vmlinuz-1+deb", Some("b/m+m")));
@@ -269,8 +320,17 @@ mod tests {
 
     #[test]
     fn what_is_none_of_these_is_refused_with_what_there_is() {
-        for text in ["", "vmlinuz", "linux-image-amd64; true", "linux-headers-amd64", "6.1.x", "6."]
-        {
+        for text in [
+            "",
+            "vmlinuz",
+            "linux-image-amd64; true",
+            "linux-headers-amd64",
+            "6.1.x",
+            "6.",
+            "trixy",
+            "sid-cloud",
+            "-rt",
+        ] {
             let error = KernelSource::parse(text).unwrap_err().to_string();
             assert!(error.contains("kernel") && error.contains("standard"), "{error}");
         }

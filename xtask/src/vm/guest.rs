@@ -37,7 +37,7 @@ const PROGRAMS: &[&str] = &[
 
 /// Kernel modules that loads and tests need.
 const MODULES: [&str; 7] =
-    ["acpi_cpufreq", "crc32c_generic", "ext4", "loop", "msr", "sch_netem", "veth"];
+    ["acpi_cpufreq", modules::CHECKSUM, "ext4", "loop", "msr", "sch_netem", "veth"];
 
 /// Small files that programs look for.
 const FILES: [(&str, &str); 3] = [
@@ -199,7 +199,10 @@ impl TestGuest<'_> {
     /// Modules and configuration, where the kernel came with them.
     fn kernel_files(&self, image: &mut Image, job: &mut Job) -> Result<()> {
         let Some(root) = &self.kernel.root else { return Ok(()) };
-        for file in Modules::read(root, &self.kernel.name)?.closure(self.modules())? {
+        let known = Modules::read(root, &self.kernel.name)?;
+        let needed = |name: &&str| *name != modules::CHECKSUM || known.has(name);
+        let needed: Vec<&str> = self.modules().iter().copied().filter(needed).collect();
+        for file in known.closure(&needed)? {
             let name = format!("/job/modules/{}.ko", job.modules.len());
             image.file(&name, 0o644, modules::content(&file)?);
             job.modules.push(Module { file: name.into(), ..Module::default() });

@@ -12,8 +12,9 @@ use crate::suite::flags::time;
 /// Boots a kernel in QEMU and runs tests in it, or COMMAND.
 #[derive(Debug, Args)]
 pub(crate) struct VmFlags {
-    /// standard, rt, 6.12, 6.12-rt, a Debian package linux-image-..., a .deb file, or the path of
-    /// a bzImage; +WORD for its command line, as in rt+nosmt
+    /// standard, rt, 6.12, 6.12-rt, a suite of Debian's (trixie, sid-rt), a Debian package
+    /// linux-image-..., a .deb file, or the path of a bzImage; +WORD for its command line, as in
+    /// rt+nosmt
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = kernel)]
     pub kernel: KernelSource,
     /// Only tests whose names contain TEXT, made for a guest or not
