@@ -370,10 +370,11 @@ fn load(
     object.load().map_err(|error| {
         let lines = log::lines();
         let why = [error.to_string(), log::reason(&lines)].join("; ");
-        match lines.iter().any(|line| line.contains("-EPERM")) {
-            true => TracingUnavailable::NoRights { why }.into(),
-            false => system("load the programs of attach", &why),
+        if lines.iter().any(|line| line.contains("-EPERM")) {
+            return TracingUnavailable::NoRights { why }.into();
         }
+        let lack = bootstrap::too_old(&Root::default()).map(AttachUnavailable::from);
+        lack.unwrap_or_else(|| system("load the programs of attach", &why))
     })
 }
 

@@ -13,7 +13,7 @@ pub enum AttachUnavailable {
     /// The kernel lacks a tracepoint.
     #[error(
         "cannot look at threads of others: the kernel has no tracepoint {tracepoint}, or one with \
-         other arguments; use a kernel of 5.12 or later, as distributions build them"
+         other arguments; use a kernel of 5.12 or later (arm64: 5.18), as distributions build them"
     )]
     NoTracepoint {
         /// Its name.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path};
 
 use memchr::memmem;
 
-use crate::sys::{capabilities, root::Root};
+use crate::sys::{capabilities, kernel_config, root::Root};
 
 use super::TracingUnavailable;
 
@@ -16,6 +16,10 @@ pub(super) const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// include/linux/proc_ns.h).
 const FIRST_PID_NAMESPACE: &str = "4026531836";
 const FIRST_TIME_NAMESPACE: &str = "4026531834";
+
+/// The first kernel whose BPF has atomic operations that return the value before: added in 5.12,
+/// and to arm64's compiler of BPF in 5.18. Some distributions have them in older kernels.
+const FIRST: (u32, u32) = if cfg!(target_arch = "aarch64") { (5, 18) } else { (5, 12) };
 
 /// What the name of a tracepoint's type begins with, after the end of the name before.
 const PREFIX: &[u8] = b"\0btf_trace_";
@@ -66,6 +70,14 @@ fn may_trace(capable: bool, btf: &Path) -> Result<(), TracingUnavailable> {
 
 fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> TracingUnavailable {
     TracingUnavailable::NoBtf { path: path.display().to_string(), why: error.to_string() }
+}
+
+/// Of a kernel that refused programs: that it is too old for them, if it is.
+pub(super) fn too_old(root: &Root) -> Option<TracingUnavailable> {
+    let is_old = kernel_config::release(root).is_some_and(|release| release < FIRST);
+    is_old.then(|| TracingUnavailable::TooOld {
+        release: root.read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+    })
 }
 
 /// The tracepoints for which the kernel's types have a description.
@@ -143,6 +155,22 @@ mod tests {
         assert!(matches!(lack, TracingUnavailable::NoBtf { .. }));
         assert!(lack.to_string().contains("CONFIG_DEBUG_INFO_BTF"), "{lack}");
         assert!(tracepoints(Path::new("/nonexistent/btf")).is_err());
+    }
+
+    #[test]
+    fn a_kernel_that_is_too_old_is_named_with_the_one_that_is_needed() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path());
+        assert!(too_old(&root).is_none(), "nothing is known of it");
+        fs::create_dir_all(directory.path().join("proc/sys/kernel")).unwrap();
+        let booted = |release: &str| {
+            fs::write(directory.path().join("proc/sys/kernel/osrelease"), release).unwrap();
+            too_old(&root).map(|lack| lack.to_string())
+        };
+        let text = booted("5.10.0-32-amd64\n").unwrap();
+        assert!(text.contains("5.12 or later (arm64: 5.18)"), "{text}");
+        assert!(text.contains("this is 5.10.0-32-amd64"), "{text}");
+        assert_eq!(booted("6.1.0-56-amd64\n"), None);
     }
 
     #[test]

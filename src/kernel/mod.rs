@@ -182,10 +182,19 @@ pub enum TracingUnavailable {
          see: start the container without a time namespace"
     )]
     TimeNamespace,
+    /// The kernel's BPF cannot do what the programs need.
+    #[error(
+        "the BPF programs need Linux 5.12 or later (arm64: 5.18), and this is {release}: boot a \
+         newer kernel"
+    )]
+    TooOld {
+        /// The kernel's release.
+        release: String,
+    },
     /// The kernel lacks a tracepoint without which nothing can be traced.
     #[error(
         "the kernel has no tracepoint {tracepoint}, or one with other arguments: use a \
-         kernel of 5.12 or later, as distributions build them"
+         kernel of 5.12 or later (arm64: 5.18), as distributions build them"
     )]
     NoTracepoint {
         /// Its name.

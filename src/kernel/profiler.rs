@@ -28,7 +28,7 @@ use libbpf_rs::{
 };
 use thiserror::Error;
 
-use crate::sys::perf::SamplingEvent;
+use crate::sys::{perf::SamplingEvent, root::Root};
 
 use super::{TracingUnavailable, bootstrap, log, percpu};
 
@@ -294,7 +294,8 @@ fn load(samples_per_s: u64) -> Result<Object, ProfileUnavailable> {
     }
     object.load().map_err(|error| {
         let why = [error.to_string(), log::reason(&log::lines())].join("; ");
-        system("load the sampling program", &why)
+        let lack = bootstrap::too_old(&Root::default()).map(ProfileUnavailable::from);
+        lack.unwrap_or_else(|| system("load the sampling program", &why))
     })
 }
 

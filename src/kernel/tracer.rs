@@ -196,9 +196,14 @@ impl<'a> ProgramPlan<'a> {
                 _ if lines.iter().any(|line| line.contains("-EPERM")) => {
                     return Err(TracingUnavailable::NoRights { why });
                 }
-                None => return Err(system("load the programs", &why)),
+                None => {
+                    let lack = bootstrap::too_old(&Root::default());
+                    return Err(lack.unwrap_or_else(|| system("load the programs", &why)));
+                }
                 Some(program) if program.switches_off.is_none() => {
-                    return Err(TracingUnavailable::Refused { program: program.name(), why });
+                    let program = program.name();
+                    let lack = bootstrap::too_old(&Root::default());
+                    return Err(lack.unwrap_or(TracingUnavailable::Refused { program, why }));
                 }
                 Some(program) => self.leave_out(program, why),
             }

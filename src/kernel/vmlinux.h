@@ -82,7 +82,8 @@ struct task_struct {
     int pid;
     int tgid;
     int prio;
-    int on_rq;
+    /* `int`, and `u8` in 7.2: the loader adapts what has no sign. */
+    unsigned int on_rq;
     unsigned long nvcsw;
     unsigned long nivcsw;
     unsigned long min_flt;
