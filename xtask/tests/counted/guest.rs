@@ -61,7 +61,7 @@ exit $code
 /// What a guest is like.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guest {
-    /// `standard` or `rt`.
+    /// As `xtask vm --kernel` takes it; a real-time one ends with `rt`.
     pub kernel: &'static str,
     /// What runs beside the measurement; a load of tardy's, with its parameters.
     pub load: &'static str,
@@ -97,16 +97,16 @@ impl Guest {
             {
                 false
             }
-            "softirq" => (self.kernel, self.policy) != ("rt", "other"),
+            "softirq" => (self.has_rt(), self.policy) != (true, "other"),
             // Softirqs and the handlers of interrupts are threads there, and locks have owners
             // whose priority is raised.
-            "softirq_thread" => self.kernel == "rt",
+            "softirq_thread" => self.has_rt(),
             // No thread of another policy goes before a deadline thread, and any before one without
             // real-time.
-            "irq_thread" => self.kernel == "rt" && ["fifo", "rr"].contains(&self.policy),
-            "lock" => self.kernel == "rt" && self.policy != "deadline",
+            "irq_thread" => self.has_rt() && ["fifo", "rr"].contains(&self.policy),
+            "lock" => self.has_rt() && self.policy != "deadline",
             // The kernel can be preempted there, and a timer without a real-time thread waits.
-            "exit" | "storm" => self.kernel != "rt",
+            "exit" | "storm" => !self.has_rt(),
             // No thread of another policy goes before a deadline thread.
             "hog" => self.policy != "deadline",
             // A periodic timer is armed already when the thread has read the clock; a deadline
@@ -131,6 +131,11 @@ impl Guest {
         let peaks = Peak::all_of(&tardy(), &out.join("run"));
         let (over_ns, real_time) = (self.over_us() * 1_000, self.is_real_time());
         Some(judge(&log, &peaks, Terms { over_ns, real_time, alone: true }))
+    }
+
+    /// Whether its kernel is a real-time one.
+    fn has_rt(&self) -> bool {
+        self.kernel.ends_with("rt")
     }
 
     fn is_asked(&self) -> bool {

@@ -3,7 +3,8 @@
 //! blamed on a host or on hardware.
 //!
 //! Guests differ by kernel, load, way to sleep and policy. On each change the plainest one is
-//! tried, in `make test-long` all of them. `TARDY_TEST_SEED` chooses other moments for the delays.
+//! tried, in `make test-long` all of them, and the plainest one with each of Debian's kernels
+//! (`TARDY_TEST_KERNEL`). `TARDY_TEST_SEED` chooses other moments for the delays.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod guest;
@@ -64,8 +65,12 @@ fn others() -> Vec<Guest> {
     std::iter::once(Guest { kernel: "rt", ..PLAIN }).chain(both).collect()
 }
 
-/// The plain one, or those with a part of a name.
+/// The plain one, or the same with another kernel, or those with a part of a name.
 fn chosen() -> Vec<Guest> {
+    if let Some(kernel) = std::env::var_os("TARDY_TEST_KERNEL") {
+        let kernel = String::leak(kernel.into_string().unwrap());
+        return vec![Guest { kernel, time_s: 12, ..PLAIN }];
+    }
     let Some(part) = std::env::var_os("TARDY_TEST_GUESTS") else { return vec![PLAIN] };
     let part = part.into_string().unwrap();
     let all = std::iter::once(PLAIN).chain(others());
