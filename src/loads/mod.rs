@@ -146,6 +146,12 @@ pub fn find(name: &str) -> Result<&'static Load, LoadError> {
     })
 }
 
+/// Whether there is a load of that name in the list of them.
+#[must_use]
+pub fn is_built_in(name: &str) -> bool {
+    LOADS.iter().any(|load| load.name == name)
+}
+
 /// The load whose name is like this one, where one is.
 fn nearest(name: &str) -> Option<&'static str> {
     let by_likeness = |load: &'static Load| (strsim::jaro(name, load.name), load.name);

@@ -12,7 +12,7 @@ use super::{
     reading::{Reading, Words},
     syntax::{LoadTable, Part, PlanFile},
 };
-use crate::run::probes::DEFAULT_PROBE;
+use crate::{loads::is_built_in, run::probes::DEFAULT_PROBE};
 
 /// The most repeats that a plan may ask for.
 const MOST_REPEATS: u32 = 1_000;
@@ -177,6 +177,24 @@ fn loads_differ(reading: &Reading<'_>, part: &Part<'_>) -> Result<()> {
     Ok(())
 }
 
+/// What a load starts: what it uses, or else the built-in load of its name.
+fn loads_of(reading: &Reading<'_>, load: &LoadTable) -> Result<Vec<String>> {
+    let Some(used) = &load.loads else {
+        let name = reading.name("name of a load", &load.name)?;
+        let what = format!(
+            "use: load {name:?} has none, and is not a built-in load; write one of \
+             `tardy load --list`, as in use = [\"hackbench\"], or use = [] for no load"
+        );
+        ensure!(is_built_in(&name), reading.refusal(Some(load.name.span()), &what));
+        return Ok(vec![name]);
+    };
+    for own in used {
+        let what = "use: empty; write what --load takes";
+        ensure!(!own.get_ref().trim().is_empty(), reading.refusal(Some(own.span()), what));
+    }
+    Ok(used.iter().map(|own| own.get_ref().trim().to_owned()).collect())
+}
+
 fn combinations<'a>(
     load: Option<&'a Spanned<LoadTable>>,
     axes: &'a Axes,
@@ -212,14 +230,7 @@ fn row(
     if are_two {
         not_of_boxes(reading, "run", &flags)?;
     }
-    let mut loads = Vec::new();
-    for used in load.map(|load| load.loads.as_slice()).unwrap_or_default() {
-        ensure!(
-            !used.get_ref().trim().is_empty(),
-            reading.refusal(Some(used.span()), "use: empty; write what --load takes")
-        );
-        loads.push(used.get_ref().trim().to_owned());
-    }
+    let loads = load.map(|load| loads_of(reading, load)).transpose()?.unwrap_or_default();
     let load_name = load.map(|load| reading.name("name of a load", &load.name)).transpose()?;
     let own_line = [&places.setup.at, &places.policy.at, &places.wait.at, &places.probe.at];
     let own_line = own_line.into_iter().find(|at| !at.is_empty()).cloned().unwrap_or_default();

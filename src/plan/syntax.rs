@@ -125,8 +125,9 @@ pub(super) struct LoadTable {
     pub name: Spanned<String>,
     pub probe: Option<Spanned<String>>,
     pub boxes: Option<Spanned<i64>>,
-    #[serde(default, rename = "use")]
-    pub loads: Vec<Spanned<String>>,
+    /// Without it, the load that `name` is.
+    #[serde(rename = "use")]
+    pub loads: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     pub run: Flags,
     #[serde(default)]

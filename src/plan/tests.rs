@@ -34,7 +34,7 @@ fn flags_become_arguments_and_a_load_may_have_its_own() {
     let plan = Plan::parse(GOOD, "p.toml").unwrap();
     assert_eq!((plan.name.as_str(), plan.repeat), ("founding", 5));
     let arguments = |at: usize| plan.rows[at].words().join(" ");
-    assert_eq!(arguments(0), "timer --interval=200us --raw --samples=10000");
+    assert_eq!(arguments(0), "timer --interval=200us --raw --samples=10000 --load=idle");
     assert_eq!(
         arguments(1),
         "timer --interval=200us --samples=500 --load=signals:processes=300 --load=idle"
@@ -90,6 +90,24 @@ fn a_value_of_a_wrong_kind_is_reported_by_field_and_line() {
         let error = refused(&with(line, other));
         assert!(error.starts_with("p.toml"), "{error}");
         assert!(error.contains(wanted), "{other}: {error}");
+    }
+}
+
+#[test]
+fn a_load_without_use_is_the_built_in_one_of_its_name_or_an_error() {
+    let of = |load: &str| format!("name = \"x\"\n[[load]]\n{load}\n");
+    let words = |load: &str| Plan::parse(&of(load), "p.toml").unwrap().rows[0].words().join(" ");
+    assert_eq!(words("name = \"hackbench\""), "timer --load=hackbench");
+    assert_eq!(words("name = \" idle \""), "timer --load=idle");
+    // A name is not the load where `use` says what is.
+    assert_eq!(words("name = \"hackbench\"\nuse = []"), "timer");
+    assert_eq!(words("name = \"a\"\nuse = [\"burn\"]"), "timer --load=burn");
+    for name in ["a", "hackbench:groups=1", "hackbnech", "command"] {
+        let error = refused(&of(&format!("name = \"{name}\"")));
+        let wanted =
+            format!("p.toml, line 3: use: load \"{name}\" has none, and is not a built-in");
+        assert!(error.starts_with(&wanted), "{error}");
+        assert!(error.contains("use = []") && error.contains("tardy load --list"), "{error}");
     }
 }
 
@@ -192,7 +210,7 @@ fn axes_that_contradict_each_other_are_refused_by_line() {
         let error = of(line, other);
         assert!(error.starts_with("p.toml") && error.contains(wanted), "{other}: {error}");
     }
-    let error = refused("name = \"x\"\nundo = \"x\"\n[[load]]\nname = \"a\"");
+    let error = refused("name = \"x\"\nundo = \"x\"\n[[load]]\nname = \"a\"\nuse = []");
     assert!(error.contains("line 2: undo: no [[setup]] has a `prepare`"), "{error}");
 }
 
@@ -235,7 +253,7 @@ fn each_part_has_axes_of_its_own_and_its_name_begins_its_rows() {
     let rows: Vec<(&str, String)> =
         plan.rows.iter().map(|row| (row.name.as_str(), row.words().join(" "))).collect();
     let expected = [
-        ("timer: idle", "timer --duration=3s --interval=500us"),
+        ("timer: idle", "timer --duration=3s --interval=500us --load=idle"),
         ("timer: burn", "timer --duration=3s --interval=500us --load=burn"),
         ("noise", "noise --duration=4s"),
         ("others: inversion", "inversion --duration=3s"),

@@ -27,7 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("loads", &["run", "sys", "units"]),
     ("check", &["run", "setup", "sys", "units"]),
     ("setup", &["limits", "run", "draft", "sys", "units"]),
-    ("plan", &["limits", "analysis", "run", "units"]),
+    ("plan", &["limits", "loads", "analysis", "run", "units"]),
     ("lab", &["limits", "plan", "run", "store", "analysis", "draft", "plain", "sys", "units"]),
     ("store", &["limits", "run", "draft", "plain", "units"]),
     ("live", &["plain", "units"]),

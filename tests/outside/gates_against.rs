@@ -70,7 +70,7 @@ fn all_repeats_of_a_cell_are_held_against_the_base() {
     let file = store.path().join("plan.toml");
     let plan = "name = \"p\"\nprobe = \"fake\"\nrepeat = 3\n[run]\ncpus = \"0\"\nwarmup = \"0s\"\n\
                 policy = \"other\"\ndistribution = \"exponential\"\nduration = \"10s\"\n\
-                [[load]]\nname = \"a\"\n";
+                [[load]]\nname = \"a\"\nuse = []\n";
     fs::write(&file, plan).unwrap();
     let run = ["plan", file.to_str().unwrap(), "--name=held", "--quiet", "--json", "--gate"];
     let said = store.run(&[&run[..], &["worse<5%@p99 vs p1,p2,p3"]].concat());

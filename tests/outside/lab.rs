@@ -12,8 +12,8 @@ use super::{
 };
 
 const PLAN: &str = "name = \"mine\"\nprobe = \"fake\"\n[run]\nsamples = 1000\nunpaced = true\n\
-    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"first (of two)\"\n[[load]]\n\
-    name = \"second\"\n";
+    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"first (of two)\"\nuse = []\n[[load]]\n\
+    name = \"second\"\nuse = []\n";
 
 /// Runs `tardy lab run` of this plan.
 fn lab(store: &Store, plan: &str, arguments: &[&str]) -> Said {
@@ -49,8 +49,7 @@ fn this_machine_runs_a_plan_and_every_cell_is_a_run_like_any_other() {
 fn a_cell_that_fails_is_reported_at_the_end_and_the_others_are_there() {
     let store = Store::new();
     // What clap takes and the measured machine has not.
-    let plan = PLAN
-        .replace("[[load]]\nname = \"second\"", "[[load]]\nname = \"second\"\nrun.cpus = \"999\"");
+    let plan = PLAN.replace("name = \"second\"\n", "name = \"second\"\nrun.cpus = \"999\"\n");
     let page = store.path().join("page.html");
     let arguments = ["-o", "out", "--quiet", "--report", page.to_str().unwrap()];
     let said = lab(&store, &plan, &[&HERE[..], &arguments].concat());
@@ -87,8 +86,9 @@ fn an_interrupt_ends_what_runs_and_keeps_what_is_done() {
 
 /// Three cells, so long that most moments are within one.
 const CELLS: &str = "name = \"mine\"\nprobe = \"fake\"\n[run]\nduration = \"200ms\"\n\
-    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\n[[load]]\nname = \"b\"\n\
-    [[load]]\nname = \"c\"\n";
+    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\nuse = []\n[[load]]\n\
+    name = \"b\"\nuse = []\n\
+    [[load]]\nname = \"c\"\nuse = []\n";
 
 #[test]
 fn a_lab_that_is_killed_at_a_random_moment_keeps_what_is_done_and_leaves_no_run_behind() {

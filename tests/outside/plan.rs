@@ -21,8 +21,10 @@ samples = 2000
 warmup = "0s"
 [[load]]
 name = "a"
+use = []
 [[load]]
 name = "b"
+use = []
 run.samples = 3000
 "#;
 
@@ -38,9 +40,11 @@ interval = "1ms"
 warmup = "0s"
 [[load]]
 name = "short"
+use = []
 run.duration = "100ms"
 [[load]]
 name = "long"
+use = []
 run.duration = "10m"
 "#;
 
@@ -240,7 +244,8 @@ fn what_a_cell_cannot_be_is_refused_by_its_line_before_anything_is_measured() {
     let store = Store::new();
     for (line, other, wanted) in [
         ("seed = 7", "sead = 7", "line 4: unknown key \"sead\": did you mean \"seed\"?"),
-        ("name = \"b\"", "name = \"b\"\nuse = [\"hackbnech\"]", "did you mean hackbench"),
+        ("name = \"a\"\nuse = []", "name = \"a\"\nuse = [\"hackbnech\"]", "did you mean hackbench"),
+        ("use = []\n[[load]]", "[[load]]", "line 13: use: load \"a\" has none"),
         ("interval =", "intervall =", "line 12: \"a\": unexpected argument '--intervall'"),
         ("samples = 2000", "duration = \"inf\"", "--duration inf: a cell of a plan has to end"),
         ("repeat = 2", "boxes = 2", "it wants two boxes, and this machine is one"),
@@ -384,6 +389,7 @@ probe = "fake"
 run.duration = "500ms"
 [[part.load]]
 name = "a"
+use = []
 [[part.load]]
 name = "b"
 use = ["burn:threads=1,share=10"]
@@ -468,7 +474,7 @@ fn plans_are_held_against_the_first_row_by_row() {
         let text = format!(
             "name = \"p\"\nrepeat = 3\nprobe = \"fake\"\n[run]\ncpus = \"0\"\nwarmup = \"0s\"\n\
              interval = \"1ms\"\nduration = \"20s\"\ndistribution = \"{distribution}\"\n\
-             [[load]]\nname = \"a\"\n"
+             [[load]]\nname = \"a\"\nuse = []\n"
         );
         let done =
             store.run(&["plan", &write(&store, &text), &format!("--name={name}"), "--quiet"]);

@@ -80,7 +80,8 @@ fn a_strangers_load_command_is_not_run_to_prove_a_remedy() {
 
 /// A plan of two cells of made-up samples, which takes no time.
 const PLAN: &str = "name = \"p\"\nprobe = \"fake\"\n[run]\nsamples = 1000\nunpaced = true\n\
-    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\n[[load]]\nname = \"b\"\n";
+    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\nuse = []\n\
+    [[load]]\nname = \"b\"\nuse = []\n";
 
 /// Measures it under `umask` as the plan `p`.
 fn planned(store: &Store, umask: &str) -> PathBuf {

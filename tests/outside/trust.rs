@@ -67,7 +67,7 @@ fn what_takes_the_place_of_a_labs_directory_is_not_shown_as_its_result() {
     let start = |name: &str, length: &str| {
         let plan = format!(
             "name = \"{name}\"\nprobe = \"fake\"\n[run]\nduration = \"{length}\"\n\
-             cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"{name}\"\n"
+             cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"{name}\"\nuse = []\n"
         );
         fs::write(at("plan.toml"), plan).unwrap();
         let lab = ["lab", "run", "plan.toml", "--kernels", "host", "--mode", "real", "-o", name];

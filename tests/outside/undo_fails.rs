@@ -62,7 +62,7 @@ fn a_plan_says_what_stays_changed() {
     let store = with_a_change_that_stays();
     let file = store.path().join("plan.toml");
     let text = "name = \"tiny\"\nprobe = \"fake\"\n[run]\ncpus = \"0\"\ninterval = \"10us\"\n\
-                unpaced = true\nsamples = 100\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\n";
+                unpaced = true\nsamples = 100\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\nuse = []\n";
     fs::write(&file, text).unwrap();
     is_said(&store, &["plan", file.to_str().unwrap(), "--name=x", "--quiet"]);
 }

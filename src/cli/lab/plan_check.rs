@@ -71,14 +71,14 @@ mod tests {
     }
 
     fn refused(change: &str) -> String {
-        let text = format!("name = \"x\"\n[[load]]\nname = \"y\"\n{change}\n");
+        let text = format!("name = \"x\"\n[[load]]\nname = \"idle\"\n{change}\n");
         let plan = Plan::parse(&text, "p.toml").unwrap();
         format!("{:#}", check(&plan, &rows(&plan), Some(Path::new("p.toml"))).unwrap_err())
     }
 
     #[test]
     fn this_machine_is_one_box() {
-        let text = "name = \"x\"\nboxes = 2\n[[load]]\nname = \"y\"\n";
+        let text = "name = \"x\"\nboxes = 2\n[[load]]\nname = \"y\"\nuse = []\n";
         let rows = rows(&Plan::parse(text, "p.toml").unwrap());
         let sources = |list: &str| KernelSource::parse_list(list).unwrap();
         has_boxes(&rows, &sources("standard,rt")).unwrap();
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_tardy_run_would_not_take_is_reported_before_anything_boots() {
         let error = refused("run.interval = \"200\"");
-        assert!(error.starts_with("p.toml, line 2: load \"y\": invalid value '200'"), "{error}");
+        assert!(error.starts_with("p.toml, line 2: load \"idle\": invalid value '200'"), "{error}");
         assert!(error.contains("200 has no unit"), "{error}");
         let error = refused("run.intervall = \"200us\"");
         assert!(error.contains("--intervall") && error.contains("'--interval'"), "{error}");

@@ -39,7 +39,8 @@ mod tests {
     fn a_second_box_has_an_echo_and_the_probe_gets_its_address() {
         let text = "name = \"x\"\nboxes = 2\n[echo]\npriority = 80\n[run]\nsamples = 5\n\
                     [[load]]\nname = \"a\"\nprobe = \"pingpong\"\nuse = [\"idle\"]\n\
-                    [[load]]\nname = \"b\"\n[[load]]\nname = \"alone\"\nboxes = 1\n";
+                    [[load]]\nname = \"b\"\nuse = []\n\
+                    [[load]]\nname = \"alone\"\nuse = []\nboxes = 1\n";
         let plan = Plan::parse(text, "p.toml").unwrap();
         let rows: Vec<LabRow> = plan.rows.iter().map(LabRow::of).collect();
         let to = |at: usize| rows[at].arguments.iter().any(|word| word.starts_with("--to="));

@@ -9,7 +9,7 @@ use crate::support::Store;
 
 const TINY: &str = "name = \"tiny\"\nprobe = \"fake\"\n[run]\ncpus = \"0\"\n\
     interval = \"10us\"\nunpaced = true\nsamples = 100\nwarmup = \"0s\"\n\
-    [[load]]\nname = \"a\"\n[[load]]\nname = \"b\"\n";
+    [[load]]\nname = \"a\"\nuse = []\n[[load]]\nname = \"b\"\nuse = []\n";
 
 #[test]
 fn names_in_plans_steer_no_terminal() {
