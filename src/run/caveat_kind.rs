@@ -19,7 +19,11 @@ mod words;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{SeriesSummary, caveat::Caveat, figures::FigureGap};
+use super::{
+    SeriesSummary,
+    caveat::Caveat,
+    figures::{FigureGap, ImpossibleFigure},
+};
 pub use attach::AttachCaveat;
 pub use audio::{AudioCaveat, SERVER_LOST, ServerLossReason};
 pub use imported::ImportCaveat;
@@ -104,6 +108,11 @@ pub enum CaveatKind {
     FiguresMissing {
         /// Which, and why.
         figures: Vec<FigureGap>,
+    },
+    /// Figures with a value that cannot be.
+    FiguresImpossible {
+        /// Which, with that value.
+        figures: Vec<ImpossibleFigure>,
     },
     /// More than one period in a thousand was missed.
     PeriodsMissed {

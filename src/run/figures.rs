@@ -78,6 +78,37 @@ impl FigureRecord {
     pub fn head(&self) -> FigureHead {
         FigureHead { name: self.name.clone(), unit: self.unit.clone() }
     }
+
+    /// The least value, if that cannot be: no time, rate, share or count is negative. What is the
+    /// difference of two measured times may be a little below 0, but not by as much as it usually
+    /// is above. A mean below 0 is always such a case.
+    #[must_use]
+    pub fn impossible(&self) -> Option<ImpossibleFigure> {
+        let mut values = self.values.clone();
+        values.sort_by(f64::total_cmp);
+        let (least, median) = (*values.first()?, *values.get(values.len() / 2)?);
+        let (name, unit) = (self.name.clone(), self.unit.as_str().to_owned());
+        (least < 0.0 && least <= -median).then_some(ImpossibleFigure { name, unit, least })
+    }
+}
+
+/// A figure with a value that cannot be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ImpossibleFigure {
+    /// The figure.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// That value.
+    pub least: f64,
+}
+
+impl ImpossibleFigure {
+    /// `switch/2 (-198 us)`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} ({:.3} {})", self.name, self.least, self.unit)
+    }
 }
 
 /// A figure without a value, and why.
@@ -181,6 +212,19 @@ mod tests {
         assert!((figure.high.unwrap() - 7.8531).abs() < 1e-3, "{figure:?}");
         let figure = of(&[-1.0, 2.0]);
         assert!((figure.low.unwrap() + 18.559).abs() < 1e-2, "{figure:?}");
+    }
+
+    #[test]
+    fn a_value_far_below_0_cannot_be_and_a_difference_of_almost_nothing_may_be_just_below_it() {
+        let least = |values: &[f64]| of(values).impossible().map(|found| found.least);
+        assert_eq!(least(&[1.5, 2.0, 1.8]), None);
+        assert_eq!(least(&[-0.2, 1.5, 0.9]), None);
+        assert_eq!(least(&[12.0, -198.0, 11.0, 12.5]), Some(-198.0));
+        // Whatever the others are, the mean is not negative.
+        assert_eq!((least(&[-1.0]), least(&[-1.2, 1.0])), (Some(-1.0), Some(-1.2)));
+        assert_eq!((least(&[0.0, 0.0]), least(&[])), (None, None));
+        let text = of(&[-198.0625]).impossible().map(|found| found.text());
+        assert_eq!(text.as_deref(), Some("pipe/64KiB (-198.062 MB/s)"));
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub use document::{
 };
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
-pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
+pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit, ImpossibleFigure};
 pub use hlog::IntervalOf;
 pub use interactive::{
     InteractiveParameters, InteractiveTask, WORK_FIGURE, WORK_REPEATS, work_before_and_after,

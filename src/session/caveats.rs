@@ -31,7 +31,7 @@ pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     found.extend(recording::of_loads(&evidence.loads));
     found.extend(recording::caveats(&evidence.recording));
     found.extend(recording::of_series(evidence));
-    found.extend(recording::of_figures(&evidence.figure_gaps));
+    found.extend(recording::of_figures(&evidence.figure_gaps, &evidence.impossible_figures));
     found.extend(attach::caveats(evidence.asked.as_ref(), evidence.attached.as_ref()));
     found.extend(trace::caveats(&evidence.trace, &evidence.series));
     found

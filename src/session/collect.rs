@@ -9,13 +9,14 @@ use super::{
     active_tracing::TraceEnd,
     drain::Drained,
     evidence::{Evidence, MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
+    figure_collector::FigureCollector,
     machine::Counted,
     profiling::ProfileEnd,
 };
 use crate::{
     probes::{FinishedAttach, Schedule, ThreadReport, simulated_time::SimulatedTime},
     run::{
-        CpuCount, Document, HelperTime, UnreadSource,
+        CpuCount, Document, FigureRecord, HelperTime, UnreadSource,
         peaks::{Blame, Cause, CauseOf},
     },
     setup::power::DmaLatency,
@@ -125,6 +126,19 @@ fn blamed_on(blame: &Blame, helpers: &[HelperTime]) -> Option<f64> {
     let own_ns: u64 = own.map(|(.., ns)| ns).sum();
     let all_ns: u64 = buckets().map(|bucket| bucket.ns).sum();
     (all_ns > 0).then(|| own_ns as f64 / all_ns as f64)
+}
+
+/// What there is to say of figures; `refusals` says why some have no value, by their place.
+pub(super) fn figures(
+    evidence: &mut Evidence,
+    document: &Document,
+    collected: &FigureCollector,
+    refusals: &[(usize, String)],
+) {
+    evidence.has_figures = collected.have_values();
+    evidence.figure_gaps = collected.gaps(refusals);
+    evidence.impossible_figures =
+        document.figures.iter().filter_map(FigureRecord::impossible).collect();
 }
 
 /// What a profile leaves, where there is one.

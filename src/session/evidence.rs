@@ -6,8 +6,8 @@ use crate::{
     loads::LoadEnd,
     probes::{MessageEvidence, ThreadReport},
     run::{
-        AttachRecord, CpuCount, FigureGap, HelperTime, MessageRecord, OsError, ProbeRecord,
-        SeriesSummary, ThreadDeviation, TraceRecord, UnreadSource, conditions::CpuUse,
+        AttachRecord, CpuCount, FigureGap, HelperTime, ImpossibleFigure, MessageRecord, OsError,
+        ProbeRecord, SeriesSummary, ThreadDeviation, TraceRecord, UnreadSource, conditions::CpuUse,
         profile::ProfileCost,
     },
     setup::{
@@ -44,6 +44,8 @@ pub(super) struct Evidence {
     pub work: Option<(f64, f64)>,
     /// Figures without a value.
     pub figure_gaps: Vec<FigureGap>,
+    /// Figures with a value that cannot be.
+    pub impossible_figures: Vec<ImpossibleFigure>,
     /// The result of tracing.
     pub trace: TraceEvidence,
     /// The result of messages; `None` if the probe has none.

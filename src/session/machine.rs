@@ -63,7 +63,8 @@ fn averages((from_ns, before): (i64, &Stat), (to_ns, now): (i64, &Stat)) -> Mach
 fn shares(before: &CpuTicks, now: &CpuTicks) -> Option<CpuUse> {
     let ticks = now.all.saturating_sub(before.all);
     let share = |before: u64, now: u64| {
-        let share = now.saturating_sub(before) as f64 / ticks as f64;
+        // Counters of idle CPUs go back at times: no share is more than all.
+        let share = (now.saturating_sub(before) as f64 / ticks as f64).min(1.0);
         (share * 1e3).round() / 1e3
     };
     (ticks > 0).then(|| CpuUse {

@@ -381,8 +381,7 @@ impl Session {
         evidence.series = document.wakeups().cloned().collect();
         evidence.work = work_before_and_after(&document.figures);
         evidence.has_estimated_grid = document.probe.has_estimated_grid();
-        evidence.has_figures = drained.figures.have_values();
-        evidence.figure_gaps = drained.figures.gaps(&figure_refusals);
+        collect::figures(&mut evidence, &document, &drained.figures, &figure_refusals);
         evidence.messages.clone_from(&document.messages);
         evidence.asked = Some(document.probe.clone());
         evidence.attached.clone_from(&document.attached);

@@ -5,7 +5,7 @@ use super::{
     values::{list, moment},
 };
 use crate::{
-    run::{FigureGap, caveat::Effect},
+    run::{FigureGap, ImpossibleFigure, caveat::Effect},
     units::{Nanos, many},
 };
 
@@ -108,6 +108,18 @@ impl CaveatKind {
                 Weakens,
                 format!("Not measured: {}.", list(figures, ", ", FigureGap::text)),
                 "Give the run more --duration, remove what is in the way, or measure less.",
+            ),
+            Self::FiguresImpossible { figures } => (
+                "figures_impossible",
+                Invalidates,
+                format!(
+                    "Values that cannot be: {}. No time, rate, share or count is negative. The \
+                     difference of two measured times, such as that of a context switch, becomes \
+                     so if something else had the CPU during the second one.",
+                    list(figures, ", ", ImpossibleFigure::text)
+                ),
+                "Measure again with less beside it (`tardy check --measure`, --shield), or with a \
+                 longer --duration.",
             ),
             Self::PeriodsMissed { series } => (
                 "periods_missed",

@@ -3,7 +3,7 @@
 use super::super::evidence::{Evidence, Recording, RefusedWrite};
 use crate::{
     loads::{LoadEnd, LoadFault},
-    run::{AttachCaveat, CaveatKind, FigureGap, MissedPeriods},
+    run::{AttachCaveat, CaveatKind, FigureGap, ImpossibleFigure, MissedPeriods},
 };
 
 /// A drain later than this is worth a word: an interval of the shortest log.
@@ -40,9 +40,15 @@ fn of_load(load: String, end: &LoadEnd) -> Option<CaveatKind> {
     }
 }
 
-/// From the figures that have no value.
-pub(super) fn of_figures(gaps: &[FigureGap]) -> Option<CaveatKind> {
-    (!gaps.is_empty()).then(|| CaveatKind::FiguresMissing { figures: gaps.to_vec() })
+/// From the figures that have no value, or one that cannot be.
+pub(super) fn of_figures(
+    gaps: &[FigureGap],
+    impossible: &[ImpossibleFigure],
+) -> impl Iterator<Item = CaveatKind> {
+    let missing = (!gaps.is_empty()).then(|| CaveatKind::FiguresMissing { figures: gaps.to_vec() });
+    let impossible = (!impossible.is_empty())
+        .then(|| CaveatKind::FiguresImpossible { figures: impossible.to_vec() });
+    missing.into_iter().chain(impossible)
 }
 
 /// From the series of whole latencies.

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    run::{LostEvents, TraceBy, profile::ProfileCost},
+    run::{
+        FigureHead, FigureUnit, LostEvents, TraceBy, figures::summarize_figure,
+        profile::ProfileCost,
+    },
     session::evidence::ProfileEvidence,
 };
 
@@ -65,6 +68,17 @@ fn figures_without_a_value_are_named_with_what_was_in_the_way() {
     assert_one(of(true), "figures_missing", &values, words);
     let all = codes(of(false));
     assert!(all.contains(&"no_samples".to_owned()) && all.len() == 2, "{all:?}");
+}
+
+#[test]
+fn a_figure_that_cannot_be_makes_a_run_invalid_and_is_named() {
+    let head = FigureHead { name: "switch/2".into(), unit: FigureUnit::Microseconds };
+    let impossible = summarize_figure(&head, &[-198.5, 11.0]).impossible().unwrap();
+    let of = move |evidence: &mut Evidence| evidence.impossible_figures = vec![impossible];
+    let values = json!({"figures": [{"name": "switch/2", "unit": "us", "least": -198.5}]});
+    let again = of.clone();
+    assert_one(of, "figures_impossible", &values, "switch/2 (-198.500 us)");
+    assert_eq!(verdict(&after(again)), Validity::Invalid);
 }
 
 #[test]
