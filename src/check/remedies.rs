@@ -3,7 +3,7 @@
 //! machine has it; everything else has no remedy that is known.
 
 use crate::{
-    run::peaks::{Cause, HELD_BY, INVERSION},
+    run::peaks::{Cause, FAIR_SERVER, HELD_BY, INVERSION, OUT_OF_BUDGET, REAL_TIME_THROTTLING},
     setup::settings::{Setting, SettingChoice},
     sys::{
         cpus::Cpus,
@@ -39,7 +39,7 @@ pub(crate) struct CauseRemedy {
 
 /// Functions and threads of the kernel whose switch is known: a part of the name of the cause, and
 /// the setting.
-const SWITCHES: [(&str, &str); 9] = [
+const SWITCHES: [(&str, &str); 10] = [
     ("vmstat_update", "vm_stat_interval"),
     ("vmstat_shepherd", "vm_stat_interval"),
     ("watchdog_timer_fn", "soft_watchdog"),
@@ -48,7 +48,8 @@ const SWITCHES: [(&str, &str); 9] = [
     ("khugepaged", "thp"),
     ("task_numa_work", "numa_balancing"),
     ("wb_workfn", "dirty_writeback"),
-    ("real-time throttling", "rt_runtime"),
+    (REAL_TIME_THROTTLING, "rt_runtime"),
+    (FAIR_SERVER, "fair_server"),
 ];
 
 /// Threads of tardy's own that work beside the measured ones.
@@ -71,6 +72,10 @@ pub(crate) fn remedy(
         Cause::Hardirq => of_interrupt(name, root, cpus),
         Cause::Thread => of_thread(culprit, root, cpus),
         Cause::Lock if name.contains(HELD_BY) => Err(of_lock(culprit, root)),
+        Cause::Throttled if name == OUT_OF_BUDGET => Err("no setting, but the thread's own \
+             policy: give it more runtime in each period (--deadline-params, chrt \
+             --sched-runtime), which other deadline threads then cannot have, or less to do"
+            .into()),
         Cause::IdleExit => of_setting("idle_states", root, cpus),
         _ => Err("no known fix".into()),
     }
@@ -209,6 +214,8 @@ mod tests {
             ("proc/sys/vm/stat_interval", "1\n"),
             ("proc/sys/kernel/soft_watchdog", "0\n"),
             ("proc/irq/36/smp_affinity_list", "0-3\n"),
+            ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+            ("sys/kernel/debug/sched/fair_server/cpu1/runtime", "50000000\n"),
             (
                 "proc/interrupts",
                 "  CPU0\n 36: 5 PCI-MSI 1-edge virtio1-req.0\n 37: 1 IO x\n 38: 1 IO x\n",
@@ -242,6 +249,10 @@ mod tests {
         assert_eq!(interrupt, Ok("echo 0,2-3 > /proc/irq/36/smp_affinity_list".into()));
         let statistics = cure(Cause::Thread, "kworker/1:2 vmstat_update", &["kworker/1:2/77"]);
         assert_eq!(statistics, Ok("echo 60 > /proc/sys/vm/stat_interval".into()));
+        let server = cure(Cause::Throttled, "fair server", &[]);
+        assert_eq!(server, Ok("echo 0 > /sys/kernel/debug/sched/fair_server/cpu1/runtime".into()));
+        let throttling = cure(Cause::Throttled, "real-time throttling", &[]);
+        assert_eq!(throttling, Ok("echo -1 > /proc/sys/kernel/sched_rt_runtime_us".into()));
         let held = "lock 0x7f00 held by worker";
         let inversion = format!("{INVERSION}{held}, preempted by x (fifo 50)");
         for (cause, name, tasks, why) in [
@@ -255,6 +266,8 @@ mod tests {
             (Cause::Thread, "cc", &["cc/7"], "task 7 (cc) has ended"),
             (Cause::Hardirq, "timer: watchdog_timer_fn", &[], "is already set"),
             (Cause::IdleExit, "C6", &[], "no idle states"),
+            (Cause::Throttled, "deadline budget used up", &[], "more runtime in each period"),
+            (Cause::Throttled, "CPU quota of its group", &[], "no known fix"),
             (Cause::Thread, "vision", &["vision/51"], "thread of the measured program itself"),
             (Cause::Lock, &inversion, &["vision/51"], "PTHREAD_PRIO_INHERIT"),
             (Cause::Lock, &inversion, &["hog/61"], "or lower the priority of hog"),

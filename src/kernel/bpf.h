@@ -45,25 +45,6 @@ static __always_inline u64 left_state(unsigned long long *ctx, struct task_struc
     return 0;
 }
 
-/*
- * Whether a control group of this task has used up its CPU quota, so that the task does not run
- * (kernel/sched/fair.c). Since 6.18 the task itself is taken off its run queue on its way to user
- * mode; before, a whole run queue is.
- */
-static __always_inline int is_throttled(struct task_struct *task, u32 pid, int prio)
-{
-    /* No quota is for real-time tasks; the idle task is of no group. */
-    if (prio < MAX_RT_PRIO || !pid)
-        return 0;
-    if (bpf_core_field_exists(task->throttled))
-        return task->throttled;
-    if (!bpf_core_field_exists(task->se.cfs_rq)
-        || !bpf_core_field_exists(struct cfs_rq, throttle_count))
-        return 0;
-    struct cfs_rq *queue = task->se.cfs_rq;
-    return queue && queue->throttle_count > 0;
-}
-
 /* Numbers of system calls on x86-64. */
 #define NR_NANOSLEEP 35
 #define NR_CLOCK_NANOSLEEP 230

@@ -1,6 +1,9 @@
 //! What the programs recorded, typed; `recorder.h` defines each.
 
-use super::header;
+use super::{
+    event_flags::{RunsAhead, out, vector},
+    header,
+};
 
 /// One event of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,127 +23,17 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// Why the task before was switched out: [`Event::flags`] of a switch.
-pub mod out {
-    use super::header;
-
-    /// It was preempted while runnable.
-    pub const PREEMPTED: u8 = header::TARDY_OUT_PREEMPTED as u8;
-    /// It sleeps.
-    pub const SLEEPING: u8 = header::TARDY_OUT_SLEEPING as u8;
-    /// It sleeps uninterruptibly.
-    pub const WAITING: u8 = header::TARDY_OUT_WAITING as u8;
-    /// It was stopped, or is traced.
-    pub const STOPPED: u8 = header::TARDY_OUT_STOPPED as u8;
-    /// It has ended.
-    pub const DEAD: u8 = header::TARDY_OUT_DEAD as u8;
-    /// Its control group has used up its CPU quota.
-    pub const THROTTLED: u8 = header::TARDY_OUT_THROTTLED as u8;
-    /// It sleeps uninterruptibly, for a device.
-    pub const IO: u8 = header::TARDY_OUT_IO as u8;
-    /// It sleeps in the system call futex.
-    pub const FUTEX: u8 = header::TARDY_OUT_FUTEX as u8;
-    /// The same, for one whose owner inherits its priority.
-    pub const PI_FUTEX: u8 = header::TARDY_OUT_PI_FUTEX as u8;
-    /// It sleeps for a spinlock of the kernel, which `PREEMPT_RT` lets it do.
-    pub const LOCK: u8 = header::TARDY_OUT_LOCK as u8;
-
-    /// Whether it sleeps, for whatever.
-    #[must_use]
-    pub const fn is_asleep(flags: u8) -> bool {
-        matches!(flags, SLEEPING | WAITING | IO | FUTEX | PI_FUTEX | LOCK)
-    }
-}
-
-/// Kinds of locks of programs: [`Event::flags`] of a wait for one.
-pub mod futex {
-    use super::header;
-
-    /// Its memory has its owner.
-    pub const OWNED: u8 = header::TARDY_FUTEX_OWNED as u8;
-    /// The same, and its owner inherits the priority of the waiting thread.
-    pub const INHERITS: u8 = header::TARDY_FUTEX_INHERITS as u8;
-    /// One of the C library, or one that has no owner.
-    pub const PLAIN: u8 = header::TARDY_FUTEX_PLAIN as u8;
-}
-
-/// What is known about the task that was made runnable: [`Event::flags`] of a wake-up.
-pub mod woken {
-    use super::header;
-
-    /// It is measured, and its control group has used up its CPU quota.
-    pub const THROTTLED: u8 = header::TARDY_WOKEN_THROTTLED as u8;
-}
-
-/// What is known about the interrupted code: [`Event::flags`] of a vector's entry.
-pub mod entry {
-    use super::header;
-
-    /// It ran in user mode.
-    pub const IN_USER: u8 = header::TARDY_IN_USER as u8;
-    /// It had only just enabled interrupts, as the bytes before it suggest; only where the
-    /// interrupt was late.
-    pub const JUST_ENABLED: u8 = header::TARDY_JUST_ENABLED as u8;
-    /// Preemption was disabled there.
-    pub const NO_PREEMPT: u8 = header::TARDY_NO_PREEMPT as u8;
-}
-
-/// Interrupts without a line.
-pub mod vector {
-    use super::header;
-
-    /// The CPU's own timer.
-    pub const LOCAL_TIMER: u32 = header::TARDY_LOCAL_TIMER;
-    /// Another CPU asks to switch tasks.
-    pub const RESCHEDULE: u32 = header::TARDY_RESCHEDULE;
-    /// Another CPU asks several for a call.
-    pub const CALL_FUNCTION: u32 = header::TARDY_CALL_FUNCTION;
-    /// Another CPU asks this one for a call.
-    pub const CALL_FUNCTION_SINGLE: u32 = header::TARDY_CALL_FUNCTION_SINGLE;
-    /// Deferred work (`irq_work`).
-    pub const IRQ_WORK: u32 = header::TARDY_IRQ_WORK;
-}
-
-/// Why a stack was walked: [`Event::flags`] of a stack.
-pub mod why {
-    use super::header;
-
-    /// The timer interrupt itself came late.
-    pub const LATE_INTERRUPT: u8 = header::TARDY_LATE_INTERRUPT as u8;
-    /// The task that is switched out kept the CPU after the wake-up.
-    pub const LATE_DISPATCH: u8 = header::TARDY_LATE_DISPATCH as u8;
-    /// A wake-up interrupted a task that had been in the kernel for long, or stacks are always
-    /// walked.
-    pub const SUSPECT: u8 = header::TARDY_SUSPECT as u8;
-}
-
-/// Which functions are recorded that take long: [`Event::flags`] of a function.
-pub mod function {
-    use super::header;
-
-    /// A timer's of the timer wheel, in the softirq TIMER.
-    pub const TIMER: u8 = header::TARDY_OF_TIMER as u8;
-    /// A tasklet's, in the softirq HI or TASKLET.
-    pub const TASKLET: u8 = header::TARDY_OF_TASKLET as u8;
-    /// A poll's that is of no device, in the softirq NET_RX.
-    pub const POLL: u8 = header::TARDY_OF_POLL as u8;
-    /// Work of a kworker, or in the softirq HI or TASKLET.
-    pub const WORK: u8 = header::TARDY_OF_WORK as u8;
-    /// What another CPU asked for.
-    pub const CALL: u8 = header::TARDY_OF_CALL as u8;
-    /// Of shorter ones nothing is recorded, ns.
-    pub const LONG_NS: i64 = header::TARDY_LONG_NS as i64;
-}
-
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// The task was switched in; `flags`: why the one before was switched out, see [`out`].
+    /// The task was switched in; `flags`: why the one before was switched out, see [`super::out`].
     Switch {
         /// Its name, padded with zeros.
         comm: [u8; 16],
+        /// What lets it run before real-time tasks, if something does.
+        ahead: Option<RunsAhead>,
     },
-    /// The task was made runnable; `flags`: see [`woken`].
+    /// The task was made runnable; `flags`: see [`super::woken`].
     Waking {
         /// The task that ran on the CPU.
         by: u32,
@@ -174,16 +67,16 @@ pub enum EventKind {
         /// 0 to 9, as in /proc/softirqs.
         vector: u32,
     },
-    /// An interrupt without a line begins; `flags`: see [`entry`].
+    /// An interrupt without a line begins; `flags`: see [`super::entry`].
     VectorEntry {
-        /// See [`vector`].
+        /// See [`super::vector`].
         vector: u32,
         /// The interrupted instruction; 0 where not known.
         address: u64,
     },
     /// And ends.
     VectorExit {
-        /// See [`vector`].
+        /// See [`super::vector`].
         vector: u32,
     },
     /// A timer's callback begins.
@@ -252,21 +145,22 @@ pub enum EventKind {
         comm: [u8; 16],
     },
     /// The task, a measured thread, leaves its CPU to wait for a lock of its program; `flags`: see
-    /// [`futex`].
+    /// [`super::futex`].
     FutexWait {
         /// Its address.
         lock: u64,
         /// The thread that has it, as its memory says; 0 where it does not.
         owner: u32,
     },
-    /// A stack was walked, beginning at this time; `flags`: see [`why`].
+    /// A stack was walked, beginning at this time; `flags`: see [`super::why`].
     Stack {
         /// For [`super::EventReader::stack`].
         number: u64,
         /// How long the walk took.
         took_ns: u64,
     },
-    /// A function ended that took long; the task is the one it ran in; `flags`: see [`function`].
+    /// A function ended that took long; the task is the one it ran in; `flags`: see
+    /// [`super::function`].
     Function {
         /// How long it took.
         took_ns: u64,
@@ -324,6 +218,10 @@ impl Event {
                 EventKind::Poll { took_ns: pid, device: comm(a, b), packets: prio, budget: flags };
             return Some(Self { at_ns, cpu, prio: 0, pid: 0, flags: 0, kind });
         }
+        if u32::from(kind) == header::TARDY_SWITCH {
+            let kind = EventKind::Switch { comm: comm(a, b), ahead: RunsAhead::of(flags) };
+            return Some(Self { at_ns, cpu, prio, pid, flags: flags & out::REASON, kind });
+        }
         Some(Self { at_ns, cpu, prio, pid, flags, kind: EventKind::decode(kind, a, b)? })
     }
 
@@ -349,7 +247,6 @@ impl EventKind {
     #[expect(clippy::cast_possible_truncation, reason = "the programs store 32 bits there")]
     fn decode(kind: u8, a: u64, b: u64) -> Option<Self> {
         Some(match u32::from(kind) {
-            header::TARDY_SWITCH => Self::Switch { comm: comm(a, b) },
             header::TARDY_WAKING => Self::Waking { by: a as u32, cpu: b as u32 },
             header::TARDY_MIGRATE => Self::Migrate { from: a as u32, to: b as u32 },
             header::TARDY_IRQ_ENTRY => Self::IrqEntry { line: a as u32 },
@@ -413,7 +310,7 @@ mod tests {
         let name = [*b"kworker/", *b"0:1\0\0\0\0\0"].map(u64::from_le_bytes);
         let event = Event::decode(3, [at_ns, head, name[0], name[1]]).unwrap();
         let comm = *b"kworker/0:1\0\0\0\0\0";
-        let kind = EventKind::Switch { comm };
+        let kind = EventKind::Switch { comm, ahead: None };
         let expected = Event { at_ns: 99, cpu: 3, prio: -1, pid: 4711, flags: out::WAITING, kind };
         assert_eq!(event, expected);
     }

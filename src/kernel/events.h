@@ -5,6 +5,7 @@
 
 #include "bpf.h"
 #include "recorder.h"
+#include "holds.h"
 
 /* Bytes that are read before an interrupted instruction: a longest one, and the one before. */
 #define CODE_BYTES 16
@@ -166,11 +167,26 @@ static __always_inline u32 sleep_reason(struct task_struct *task, u64 state)
     return TARDY_OUT_FUTEX;
 }
 
+/* Of a task that is ready. */
+static __always_inline u32 ready_reason(struct task_struct *prev)
+{
+    switch (hold_of(prev, prev->pid, prev->prio)) {
+    case TARDY_HELD_BY_QUOTA:
+        return TARDY_OUT_THROTTLED;
+    case TARDY_HELD_BY_BUDGET:
+        return TARDY_OUT_BUDGET;
+    case TARDY_HELD_BY_THROTTLING:
+        return TARDY_OUT_THROTTLING;
+    case TARDY_HELD_BY_ITSELF:
+        return TARDY_OUT_SLEEPING;
+    }
+    return TARDY_OUT_PREEMPTED;
+}
+
 static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_state)
 {
     if (!prev_state)
-        return is_throttled(prev, prev->pid, prev->prio) ? TARDY_OUT_THROTTLED
-                                                         : TARDY_OUT_PREEMPTED;
+        return ready_reason(prev);
     if (prev_state & TASK_DEAD)
         return TARDY_OUT_DEAD;
     if (prev_state & (__TASK_STOPPED | __TASK_TRACED))

@@ -46,6 +46,7 @@ mod attached_counts;
 mod attached_thread;
 mod bootstrap;
 mod event;
+mod event_flags;
 mod frequencies;
 mod header {
     //! The numbers of `recorder.h`, by their names there.
@@ -82,7 +83,8 @@ pub use attach_unavailable::AttachUnavailable;
 pub use attached_counts::{AttachedCounts, OverCounts};
 pub use attached_thread::{AttachedLate, AttachedThread, AttachedTime, FoundPeriod, bucket_bounds};
 pub use bootstrap::can_trace;
-pub use event::{Event, EventKind, entry, function, futex, out, vector, why, woken};
+pub use event::{Event, EventKind};
+pub use event_flags::{Hold, RunsAhead, entry, function, futex, out, vector, why, woken};
 pub use frequencies::SetFrequency;
 pub use memory::ThreadRecords;
 pub use profiler::{ProfileUnavailable, Profiler, ProgramCost, SampledContext, TaskSample};

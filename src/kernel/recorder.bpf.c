@@ -356,8 +356,10 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (thread)
         trace_wakeup(thread, task, current, &tc);
     if (config.record) {
-        u32 flags = thread && is_throttled(task, pid, prio) ? TARDY_WOKEN_THROTTLED : 0;
+        u32 flags = thread ? hold_of(task, pid, prio) : 0;
         u32 by = current->pid;
+        if (is_served(current, current->prio))
+            flags |= TARDY_SERVED;
         write_event(&tc, TARDY_WAKING, flags, prio, pid, by, task_cpu(task));
         if (thread) {
             thread->suspect = 0;
@@ -432,7 +434,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
         if (config.futexes && reason >= TARDY_OUT_FUTEX && can_tell_futex()
             && get_thread(prev->pid, prev->prio))
             trace_futex(&tc, prev, reason);
-        trace_task(&tc, TARDY_SWITCH, reason, next, pid, prio);
+        trace_task(&tc, TARDY_SWITCH, reason | runs_ahead(next, prio), next, pid, prio);
     }
     if (to)
         trace_switch_in(ctx, to, prev, next, &tc);

@@ -19,7 +19,8 @@
 /* What happened; beside each, what the union of `struct tardy_event` holds. */
 enum tardy_kind {
     TARDY_NOTHING = 0,
-    /* `pid`, `prio`, `comm`: the task switched in; `flags`: why the one before was switched out. */
+    /* `pid`, `prio`, `comm`: the task switched in; `flags`: why the one before was switched out,
+     * and what lets this one run before real-time tasks. */
     TARDY_SWITCH = 1,
     /* `pid`, `prio`: the task woken; a: pid of the task the CPU was in; b: the CPU that the woken
      * one ran on last. */
@@ -94,9 +95,23 @@ enum tardy_futex {
 #define TARDY_OUT_FUTEX 7     /* in the system call futex */
 #define TARDY_OUT_PI_FUTEX 8  /* the same, for one that has an owner, who inherits priority */
 #define TARDY_OUT_LOCK 9      /* for a spinlock of the kernel, with PREEMPT_RT */
+#define TARDY_OUT_BUDGET 10   /* it has used up the runtime of its deadline policy */
+#define TARDY_OUT_THROTTLING 11 /* its real-time tasks, or its group's, have used up their time */
+#define TARDY_OUT_REASON 63
+/* The real-time tasks of this CPU have used up their time. */
+#define TARDY_THROTTLED 64
+/* The fair server runs it; also of TARDY_WAKING, about the task that the CPU was in. */
+#define TARDY_SERVED 128
 
-/* `flags` of TARDY_WAKING of a measured thread: its group has used up its CPU quota. */
-#define TARDY_WOKEN_THROTTLED 1
+/* Why a task does not run that is ready; `flags` of TARDY_WAKING of a measured thread. */
+enum tardy_hold {
+    TARDY_NOT_HELD = 0,
+    TARDY_HELD_BY_QUOTA = 1,      /* its group has used up its CPU quota */
+    TARDY_HELD_BY_BUDGET = 2,     /* as TARDY_OUT_BUDGET */
+    TARDY_HELD_BY_THROTTLING = 3, /* as TARDY_OUT_THROTTLING */
+    TARDY_HELD_BY_ITSELF = 4,     /* it has given up the rest of that runtime (sched_yield) */
+};
+#define TARDY_HOLD 7
 
 /* `flags` of TARDY_TIMER_INTERRUPT, where the interrupted address is known. */
 #define TARDY_IN_USER 1

@@ -312,7 +312,7 @@ mod tests {
         assert!(recorder.events(0, 20, 40, &mut events));
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         let expected = [
-            EventKind::Switch { comm: [0; 16] },
+            EventKind::Switch { comm: [0; 16], ahead: None },
             EventKind::IrqEntry { line: 25 },
             EventKind::Idle { state: 2 },
             EventKind::IrqExit { line: 25 },

@@ -67,8 +67,27 @@ struct cfs_rq {
     struct rq *rq;
 };
 
+struct rt_rq {
+    /* Before 6.12; later only with control groups of real-time tasks. */
+    int rt_throttled;
+};
+
+struct sched_rt_entity {
+    /* Only with control groups of real-time tasks. */
+    struct rt_rq *rt_rq;
+};
+
+struct sched_dl_entity {
+    unsigned int dl_throttled : 1;
+    unsigned int dl_yielded : 1;
+};
+
 struct rq {
     struct cfs_rq cfs;
+    struct rt_rq rt;
+    /* Since 6.12; that of sched_ext is in later kernels alone. */
+    struct sched_dl_entity fair_server;
+    struct sched_dl_entity ext_server;
 };
 
 struct sched_entity {
@@ -91,6 +110,9 @@ struct task_struct {
     u64 start_time;
     u32 __state;
     struct sched_entity se;
+    struct sched_rt_entity rt;
+    struct sched_dl_entity dl;
+    struct sched_dl_entity *dl_server;
     bool throttled;
     void *pi_blocked_on;
     /* With PREEMPT_RT a task counts its softirqs itself. */

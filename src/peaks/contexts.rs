@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::{Event, EventKind};
+use crate::kernel::{RunsAhead, woken};
 
 /// Nested deeper than this, entries are not followed.
 const DEEPEST: usize = 8;
@@ -21,6 +22,8 @@ pub(crate) struct CurrentTask {
     pub comm: [u8; 16],
     /// When it was switched in; `CLOCK_MONOTONIC` ns.
     pub since_ns: i64,
+    /// What lets it run before real-time tasks, if something does.
+    pub ahead: Option<RunsAhead>,
 }
 
 /// A hard interrupt.
@@ -72,7 +75,8 @@ impl State {
     /// Follows an event; whether it is one that changes the context.
     fn follow(&mut self, event: &Event) -> bool {
         match event.kind {
-            EventKind::Switch { comm } => self.switch(event, comm),
+            EventKind::Switch { comm, ahead } => self.switch(event, comm, ahead),
+            EventKind::Waking { by, .. } => return self.found_at_waking(event, by),
             EventKind::IrqEntry { line } => self.enter(HardirqSource::Irq(line)),
             EventKind::IrqExit { line } => self.exit(HardirqSource::Irq(line)),
             EventKind::VectorEntry { vector, .. } => self.enter(HardirqSource::Vector(vector)),
@@ -91,7 +95,7 @@ impl State {
         true
     }
 
-    fn switch(&mut self, event: &Event, comm: [u8; 16]) {
+    fn switch(&mut self, event: &Event, comm: [u8; 16], ahead: Option<RunsAhead>) {
         self.hard.clear();
         if let (Some(vector), Some(task)) = (self.softirq.take(), self.task) {
             self.left.insert(task.pid, vector);
@@ -99,7 +103,18 @@ impl State {
         self.softirq = self.left.remove(&event.pid);
         self.idle_state = None;
         let since_ns = ns(event.at_ns);
-        self.task = Some(CurrentTask { pid: event.pid, prio: event.prio, comm, since_ns });
+        self.task = Some(CurrentTask { pid: event.pid, prio: event.prio, comm, since_ns, ahead });
+    }
+
+    /// The fair server picks the task that runs, and lets it go, without a switch; whether it did.
+    fn found_at_waking(&mut self, event: &Event, by: u32) -> bool {
+        let Some(task) = self.task.as_mut().filter(|task| task.pid == by) else { return false };
+        let was_served = task.ahead == Some(RunsAhead::FairServer);
+        let is_served = event.flags & woken::SERVED != 0;
+        if was_served != is_served {
+            task.ahead = is_served.then_some(RunsAhead::FairServer);
+        }
+        was_served != is_served
     }
 
     fn enter(&mut self, hard: HardirqSource) {
@@ -123,6 +138,7 @@ impl State {
                 prio: 120,
                 comm: *b"swapper\0\0\0\0\0\0\0\0\0",
                 since_ns: ns(event.at_ns),
+                ahead: None,
             });
         }
     }

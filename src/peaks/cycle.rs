@@ -52,7 +52,7 @@ impl<'a> Sleeps<'a> {
         let mut tasks = HashMap::new();
         if wakeup.me.works {
             for event in events.iter() {
-                if let EventKind::Switch { comm } = event.kind {
+                if let EventKind::Switch { comm, .. } = event.kind {
                     tasks.entry(event.pid).or_insert(comm);
                 }
             }

@@ -12,6 +12,7 @@ mod cycle;
 mod dispatch;
 mod frequencies;
 mod holders;
+pub(crate) mod holds;
 mod idle;
 pub(crate) mod interrupt;
 pub(crate) mod recording;
@@ -54,6 +55,7 @@ use std::{
 use tardy_hot::stages::Late;
 
 pub(crate) use crate::kernel::{Event, EventKind};
+pub(crate) use holds::HoldEvidence;
 pub(crate) use source::EventSource;
 pub(crate) use usual::{UsualStages, UsualWay};
 pub(crate) use way::{MessageWay, WayKind};
@@ -100,6 +102,8 @@ pub(crate) struct BlameOptions {
     pub virtual_machine: bool,
     /// The threads are another program's, and run on any CPU.
     pub roams: bool,
+    /// How the record tells what holds real-time threads back.
+    pub holds: HoldEvidence,
     /// Names of interrupt lines, by number.
     pub interrupt_names: HashMap<u32, String>,
     /// By CPU and number of the idle state: its exit latency, ns.

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use super::contexts::{CurrentTask, HardirqSource};
-use crate::kernel::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, LOCAL_TIMER};
+use crate::kernel::{
+    RunsAhead, out,
+    vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, LOCAL_TIMER},
+};
 
 /// As in `/proc/softirqs`, by number.
 const SOFTIRQS: [&str; 10] =
@@ -112,6 +115,35 @@ pub(crate) fn sender(task: Option<[u8; 16]>, pid: u32, cpu: u32) -> String {
         (0, _) => format!("idle task on CPU {cpu}"),
         (_, Some(task)) => format!("{}/{pid} on CPU {cpu}", comm(&task)),
         (_, None) => format!("task {pid} on CPU {cpu}"),
+    }
+}
+
+/// How a task went that left its CPU, by the flags of the switch.
+#[must_use]
+pub(super) fn left(flags: u8) -> Option<&'static str> {
+    Some(match flags {
+        out::PREEMPTED => "preempted",
+        out::SLEEPING => "goes to sleep",
+        out::WAITING => "goes to wait",
+        out::IO => "goes to wait for a device",
+        out::FUTEX => "goes to sleep on a futex",
+        out::PI_FUTEX => "goes to sleep on a PI mutex",
+        out::LOCK => "goes to wait for a lock of the kernel",
+        out::STOPPED => "stopped",
+        out::DEAD => "ends",
+        out::THROTTLED => "used up the CPU quota of its group",
+        out::BUDGET => "used up its deadline budget",
+        out::THROTTLING => "held back by real-time throttling",
+        _ => return None,
+    })
+}
+
+/// What lets a task run before real-time ones.
+#[must_use]
+pub(super) fn ahead(ahead: RunsAhead) -> &'static str {
+    match ahead {
+        RunsAhead::FairServer => "run by the fair server",
+        RunsAhead::RealTimeThrottled => "runs as real-time tasks are throttled",
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     below_kernel::{missing_cpu, missing_in_gap},
     contexts::{CurrentTask, Segment, ns},
     cycle::Sleeps,
-    dispatch,
+    dispatch, holds,
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
     ksoftirqd,
@@ -20,7 +20,7 @@ use super::{
     usual::at_most,
 };
 use crate::{
-    kernel::woken,
+    kernel::Hold,
     run::{functions::Worth, peaks::Cause},
 };
 
@@ -37,9 +37,6 @@ const CHOSEN_NS: i64 = 20_000;
 const SAMPLED_LOCK: &str = "the function on top of its stack waits for a spin lock";
 const NOT_RECORDED: &str = "woken twice, its run between is not recorded";
 const FAULT_BEGAN: &str = "a page fault began, and its end is not recorded";
-const QUOTA_USED_UP: &str =
-    "its control group had used up its CPU quota; when it could run again is not recorded";
-const WENT_LAST: &str = "a task that should have waited was switched in meanwhile";
 
 /// What is decided once for a whole wake-up.
 pub(crate) struct CauseClassifier<'a> {
@@ -56,7 +53,7 @@ pub(crate) struct CauseClassifier<'a> {
     /// What its sleeps were for.
     pub(super) sleeps: Sleeps<'a>,
     /// When it was woken, and could not run.
-    woken_throttled: Vec<i64>,
+    woken_held: Vec<(i64, Hold)>,
     idle_exits: IdleExits,
     /// A thread that never sleeps stood still, and its CPU had no event meanwhile.
     is_empty_gap: bool,
@@ -86,9 +83,8 @@ impl<'a> CauseClassifier<'a> {
             marks,
             locks,
             wakings: wakings().map(|event| ns(event.at_ns)).collect(),
-            woken_throttled: wakings()
-                .filter(|event| event.flags & woken::THROTTLED != 0)
-                .map(|event| ns(event.at_ns))
+            woken_held: wakings()
+                .filter_map(|event| Some((ns(event.at_ns), Hold::of_waking(event.flags)?)))
                 .collect(),
             idle_exits: IdleExits::of(wakeup),
             is_empty_gap: unseen::is_empty_gap(wakeup),
@@ -123,8 +119,8 @@ impl<'a> CauseClassifier<'a> {
         if piece.span.state == ThreadState::NotDue {
             return NamedCause::unexplained("timer programmed late");
         }
-        if self.is_throttled(piece) {
-            return throttled_by_quota();
+        if let Some(hold) = holds::of_piece(piece, &self.woken_held) {
+            return holds::held(hold);
         }
         if unseen::ran(&self.wakings, piece) {
             return NamedCause::unexplained(NOT_RECORDED);
@@ -147,17 +143,6 @@ impl<'a> CauseClassifier<'a> {
             ThreadState::Running => self.running(piece, segment),
             ThreadState::OffCpu(out) => self.off(piece, segment, out),
             ThreadState::InTransit => self.carried(piece, segment),
-        }
-    }
-
-    /// Whether its control group's quota kept it from running, whatever the CPU did meanwhile.
-    fn is_throttled(&self, piece: &Piece<'_>) -> bool {
-        match piece.span.state {
-            ThreadState::OffCpu(OffCpu::Throttled) => true,
-            ThreadState::Dispatch | ThreadState::OffCpu(OffCpu::Woken) => {
-                self.woken_throttled.contains(&piece.span.ready_ns)
-            }
-            _ => false,
         }
     }
 
@@ -190,6 +175,9 @@ impl<'a> CauseClassifier<'a> {
         }
         if goes_first(me.real_time, me.prio, &task) && task.pid != 0 {
             return self.going_first(piece, segment, &task);
+        }
+        if let Some(served) = holds::served(me, &task) {
+            return served;
         }
         if task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS) {
             return self.held_back(piece, &task);
@@ -329,7 +317,7 @@ impl<'a> CauseClassifier<'a> {
                 false => NamedCause::unexplained("asleep again"),
             }),
             OffCpu::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
-            OffCpu::Throttled => throttled_by_quota(),
+            OffCpu::Held(hold) => holds::held(hold),
             OffCpu::Woken | OffCpu::Ready => self.waiting(piece, segment),
             OffCpu::Preempted => self.preempted(piece, segment),
             // Whoever had the CPU then may have nothing to do with it.
@@ -366,11 +354,14 @@ impl<'a> CauseClassifier<'a> {
 
     /// Ready while a task runs that should wait for it.
     fn held_back(&self, piece: &Piece<'_>, task: &CurrentTask) -> NamedCause {
-        let real_time = self.wakeup.me.real_time;
-        if real_time && unseen::other_real_time_ran(self.wakeup, piece) {
-            return NamedCause::unexplained("ready, but another task ran");
+        let (me, evidence) = (self.wakeup.me, self.wakeup.wishes.holds);
+        if let Some(served) = holds::served(me, task) {
+            return served;
         }
-        throttled(real_time, task)
+        if me.real_time && unseen::other_real_time_ran(self.wakeup, piece) {
+            return holds::nobody(task);
+        }
+        holds::behind(me, evidence, task)
     }
 
     fn going_first(&self, piece: &Piece<'_>, segment: &Segment, task: &CurrentTask) -> NamedCause {
@@ -381,16 +372,4 @@ impl<'a> CauseClassifier<'a> {
         };
         NamedCause::measured(cause, name).of(task)
     }
-}
-
-/// Its control group had used up its CPU quota.
-fn throttled_by_quota() -> NamedCause {
-    NamedCause::inferred(Cause::Throttled, "CPU quota of its group", QUOTA_USED_UP)
-}
-
-/// A runnable thread is off its CPU while a task runs that should wait for it.
-fn throttled(real_time: bool, task: &CurrentTask) -> NamedCause {
-    let name = if real_time { "real-time throttling" } else { "group throttling" };
-    let why = NamedCause::inferred(Cause::Throttled, name, WENT_LAST);
-    if task.pid == 0 { why } else { why.of(task) }
 }

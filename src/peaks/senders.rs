@@ -72,7 +72,7 @@ fn senders(
     };
     let (mut current, mut found) = (None, Vec::new());
     for event in events {
-        if let EventKind::Switch { comm } = event.kind {
+        if let EventKind::Switch { comm, .. } = event.kind {
             current = Some((event.pid, comm));
         }
         let callback = event.sends_to(to).filter(|_| times.contains(&ns(event.at_ns)));

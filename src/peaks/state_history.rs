@@ -11,7 +11,7 @@ use super::{
     marks::{Marks, is_begun_awake, is_switch},
     mutexes::mutexes,
 };
-use crate::kernel::out as out_flags;
+use crate::kernel::{Hold, out as out_flags};
 
 /// A migration this soon after the wake-up is part of CPU selection, not a separate migration.
 const PLACED_NS: i64 = 10_000;
@@ -31,8 +31,8 @@ pub(crate) enum OffCpu {
     Asleep,
     /// It was stopped.
     Stopped,
-    /// Its control group had used up its CPU quota.
-    Throttled,
+    /// It was runnable, and could not run.
+    Held(Hold),
     /// It is on its way from one CPU to another.
     Moving {
         /// From.
@@ -202,8 +202,7 @@ fn out(flags: u8) -> OffCpu {
     match flags {
         out_flags::PREEMPTED => OffCpu::Preempted,
         out_flags::STOPPED => OffCpu::Stopped,
-        out_flags::THROTTLED => OffCpu::Throttled,
-        _ => OffCpu::Asleep,
+        _ => Hold::of_switch(flags).map_or(OffCpu::Asleep, OffCpu::Held),
     }
 }
 
@@ -279,7 +278,7 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
                 why => on(Some(why), None),
             };
         } else if let Some(known) = awake.as_mut().filter(|_| left)
-            && !matches!(out(event.flags), OffCpu::Preempted | OffCpu::Throttled)
+            && !matches!(out(event.flags), OffCpu::Preempted | OffCpu::Held(_))
         {
             known.asleep_ns = Some(ns(event.at_ns));
         }

@@ -31,7 +31,7 @@ fn event(kind: EventKind) -> Event {
 pub(super) fn switch(pid: u32, prio: i16, name: &str) -> Event {
     let mut comm = [0; 16];
     comm[..name.len()].copy_from_slice(name.as_bytes());
-    about(pid, prio, EventKind::Switch { comm })
+    about(pid, prio, EventKind::Switch { comm, ahead: None })
 }
 
 pub(super) fn waking(pid: u32, by: u32) -> Event {
@@ -117,7 +117,7 @@ pub(super) fn lock(pid: u32) -> Event {
 }
 
 pub(super) fn lock_owner(pid: u32, name: &str) -> Event {
-    let EventKind::Switch { comm } = switch(pid, 120, name).kind else { unreachable!() };
+    let EventKind::Switch { comm, .. } = switch(pid, 120, name).kind else { unreachable!() };
     about(pid, 120, EventKind::LockOwner { comm })
 }
 

@@ -8,6 +8,7 @@ mod cycle;
 mod elsewhere;
 mod fake;
 mod gaps;
+mod held;
 mod interrupt;
 mod message;
 mod named_work;
@@ -24,11 +25,11 @@ use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
 use super::{
-    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, MessageWay,
-    UsualStages, test_events::*,
+    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, HoldEvidence, MeasuredThread,
+    MessageWay, UsualStages, test_events::*,
 };
 use crate::{
-    kernel::SetFrequency,
+    kernel::{RunsAhead, SetFrequency},
     run::peaks::{Basis, Cause, Part, Peak},
 };
 
@@ -206,6 +207,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
         include_str!("tests/cycle.rs"),
         include_str!("tests/elsewhere.rs"),
         include_str!("tests/gaps.rs"),
+        include_str!("tests/held.rs"),
         include_str!("tests/interrupt.rs"),
         include_str!("tests/waiting.rs"),
         include_str!("tests/running.rs"),
@@ -267,7 +269,12 @@ fn any_event() -> impl Strategy<Value = (i64, Event)> {
     let times = -100_000_i64..400_000;
     let tasks = prop_oneof![Just(ME), Just(0), 500_u32..503];
     let kind = prop_oneof![
-        Just(EventKind::Switch { comm: *b"some\0\0\0\0\0\0\0\0\0\0\0\0" }),
+        prop_oneof![
+            Just(None),
+            Just(Some(RunsAhead::FairServer)),
+            Just(Some(RunsAhead::RealTimeThrottled)),
+        ]
+        .prop_map(|ahead| EventKind::Switch { comm: *b"some\0\0\0\0\0\0\0\0\0\0\0\0", ahead }),
         Just(EventKind::Waking { by: 500, cpu: 1 }),
         (0_u32..2, 0_u32..3).prop_map(|(from, to)| EventKind::Migrate { from, to }),
         (0_u32..3).prop_map(|line| EventKind::IrqEntry { line }),

@@ -14,7 +14,7 @@ use super::{
     way::WayKind,
 };
 use crate::{
-    kernel::{entry, out},
+    kernel::entry,
     run::peaks::{Lane, Moment},
 };
 
@@ -132,7 +132,10 @@ impl Drawing<'_> {
         for (from, to, segment) in runs(&cpu.segments, same_task) {
             if let Some(task) = segment.task {
                 let mut drawn = self.task(number, &task, segment);
-                drawn.detail = left(cpu, to).filter(|_| task.pid != 0).map(str::to_owned);
+                let left = left(cpu, to).filter(|_| task.pid != 0);
+                let ahead = task.ahead.map(names::ahead);
+                let details: Vec<&str> = ahead.into_iter().chain(left).collect();
+                drawn.detail = (!details.is_empty()).then(|| details.join(", "));
                 self.span(from, to, drawn);
             }
         }
@@ -346,7 +349,7 @@ impl Drawing<'_> {
 fn tasks(wakeup: &LateWakeup<'_>) -> HashMap<u32, [u8; 16]> {
     let mut tasks = HashMap::new();
     for event in wakeup.cpus.values().flat_map(|cpu| &cpu.events) {
-        if let EventKind::Switch { comm } = event.kind {
+        if let EventKind::Switch { comm, .. } = event.kind {
             tasks.entry(event.pid).or_insert(comm);
         }
     }
@@ -361,18 +364,7 @@ fn events_at(cpu: &Cpu, at_ns: i64) -> impl Iterator<Item = &Event> {
 /// How the task went that left the CPU at `at_ns`.
 fn left(cpu: &Cpu, at_ns: i64) -> Option<&'static str> {
     let is_switch = |event: &&Event| matches!(event.kind, EventKind::Switch { .. });
-    Some(match events_at(cpu, at_ns).find(is_switch)?.flags {
-        out::PREEMPTED => "preempted",
-        out::SLEEPING => "goes to sleep",
-        out::WAITING => "goes to wait",
-        out::IO => "goes to wait for a device",
-        out::FUTEX => "goes to sleep on a futex",
-        out::PI_FUTEX => "goes to sleep on a PI mutex",
-        out::LOCK => "goes to wait for a lock of the kernel",
-        out::STOPPED => "stopped",
-        out::DEAD => "ends",
-        _ => return None,
-    })
+    names::left(events_at(cpu, at_ns).find(is_switch)?.flags)
 }
 
 /// Neighbouring segments of one kind, as `key` says, each with its first segment; those

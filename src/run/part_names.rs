@@ -31,3 +31,13 @@ pub const HELD_BY: &str = " held by ";
 
 /// What begins the name of work of a thread that was not over when its timer expired.
 pub const EARLIER_WORK: &str = "earlier own work";
+
+/// The name of the part of a ready real-time thread that the kernel held back, as it and others had
+/// used up the time of real-time tasks.
+pub const REAL_TIME_THROTTLING: &str = "real-time throttling";
+
+/// The same, where the kernel's fair server ran an ordinary task.
+pub const FAIR_SERVER: &str = "fair server";
+
+/// The same of a deadline thread, whose own budget was used up.
+pub const OUT_OF_BUDGET: &str = "deadline budget used up";

@@ -11,8 +11,8 @@ use std::{cmp::Reverse, collections::HashMap};
 use serde::{Deserialize, Serialize};
 
 pub use super::part_names::{
-    EARLIER_PACKETS, EARLIER_WORK, EVENTS_LOST, HELD_BY, INVERSION, KERNEL_ENTRY, MESSAGE_PATH,
-    NOT_ANALYSED, PACING, WAKE_UP_PATH,
+    EARLIER_PACKETS, EARLIER_WORK, EVENTS_LOST, FAIR_SERVER, HELD_BY, INVERSION, KERNEL_ENTRY,
+    MESSAGE_PATH, NOT_ANALYSED, OUT_OF_BUDGET, PACING, REAL_TIME_THROTTLING, WAKE_UP_PATH,
 };
 use super::{stolen::StolenRecord, trace::is_zero};
 
@@ -40,7 +40,8 @@ pub enum Cause {
     IdleExit,
     /// The thread moved to another CPU.
     Migration,
-    /// The scheduler held the thread back: real-time throttling, or that of its group.
+    /// The scheduler held the thread back: a quota of its group, the budget of its deadline policy,
+    /// real-time throttling, or the fair server.
     Throttled,
     /// A page fault of the measured thread.
     PageFault,

@@ -9,11 +9,16 @@ use std::{
 use super::traced_by::TracedBy;
 use crate::{
     kernel::{Event, EventReader, SetFrequency, Symbols, tracefs::EventStore},
-    peaks::{BlameOptions, EventSource},
+    peaks::{BlameOptions, EventSource, HoldEvidence},
     setup::siblings::siblings_of,
     sys::{
-        counters::interrupt_sources, cpus::Cpus, frequencies::highest_where_told_khz,
-        idle::exit_latencies_ns, perf::SmiCount, root::Root,
+        conditions::{has_fair_server, throttles_groups},
+        counters::interrupt_sources,
+        cpus::Cpus,
+        frequencies::highest_where_told_khz,
+        idle::exit_latencies_ns,
+        perf::SmiCount,
+        root::Root,
     },
 };
 
@@ -26,6 +31,16 @@ pub(super) enum TracedEvents {
 }
 
 impl TracedEvents {
+    /// How it tells what holds real-time threads back.
+    pub(super) fn holds(&self, root: &Root) -> HoldEvidence {
+        match (self, has_fair_server(root), throttles_groups(root)) {
+            (Self::Bpf(_), ..) => HoldEvidence::Recorded,
+            (Self::Tracefs(_), Some(false), _) => HoldEvidence::OnlyThrottling,
+            (Self::Tracefs(_), Some(true), Some(false)) => HoldEvidence::OnlyFairServer,
+            (Self::Tracefs(_), ..) => HoldEvidence::Missing,
+        }
+    }
+
     /// What this records.
     pub(super) fn of(source: &TracedBy) -> Self {
         match source {
@@ -147,6 +162,7 @@ pub(super) fn wishes(
         peak_over_ns,
         virtual_machine,
         roams,
+        holds: HoldEvidence::default(),
         interrupt_names,
         idle_exit_ns,
         highest_khz,

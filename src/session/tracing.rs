@@ -23,7 +23,7 @@ use crate::{
     kernel::{
         Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable, WokenBy,
     },
-    peaks::Blamer,
+    peaks::{BlameOptions, Blamer},
     probes::{TracedThread, Tracing},
     run::{
         BlameFiles, MissingTracepoint, PeakRoom, TraceBy, TraceMode, TraceRecord,
@@ -314,9 +314,11 @@ impl Loaded {
             Some(_) => run.measured.clone(),
         };
         let events = TracedEvents::of(&source);
+        let holds = events.holds(&Root::default());
         let machine = Box::new(ThisMachine::new(events, symbols, run.free, &measured));
         let kept = (run.wish.keep, run.wish.peak_over_ns);
         let asked = wishes(&measured, kept, run.virtual_machine, later.is_some());
+        let asked = BlameOptions { holds, ..asked };
         let room = PeakRoom::new(run.wish.peak_room);
         let files = BlameFiles::create(run.directory, room);
         let files = files.context("cannot write the run directory")?;

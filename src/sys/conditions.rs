@@ -103,11 +103,27 @@ impl ThrottlingLog {
 /// Whether this kernel has the message. From 6.12 on only groups of real-time tasks are throttled,
 /// and the fair server, which does the rest, logs nothing.
 fn logs_throttling(root: &Root) -> bool {
-    let is_old = release(root).is_some_and(|release| release < (6, 12));
+    !has_fair_server(root).unwrap_or(true) || throttles_groups(root) == Some(true)
+}
+
+/// Whether this kernel has the fair server (`fair_server_init`, kernel/sched/fair.c): from 6.12 on.
+pub fn has_fair_server(root: &Root) -> Option<bool> {
+    release(root).map(|release| release >= (6, 12))
+}
+
+/// Whether it throttles groups of real-time tasks, the first of which has all that are in no other:
+/// a matter of how it was built, and of `rt_group_sched=` in later kernels (`setup_rt_group_sched`,
+/// kernel/sched/core.c). `None` if its configuration cannot be read.
+pub fn throttles_groups(root: &Root) -> Option<bool> {
     let config = ConfigOptions::read(root);
-    let has_groups = config.is_on("RT_GROUP_SCHED") == Some(true)
-        && config.is_on("RT_GROUP_SCHED_DEFAULT_DISABLED") == Some(false);
-    is_old || has_groups
+    let asked = root.read("/proc/cmdline").unwrap_or_default();
+    let word = asked.split_whitespace().rev().find_map(|it| it.strip_prefix("rt_group_sched="));
+    match (config.is_on("RT_GROUP_SCHED")?, word) {
+        (false, _) => Some(false),
+        (true, Some("0")) => Some(false),
+        (true, Some("1")) => Some(true),
+        (true, _) => config.is_on("RT_GROUP_SCHED_DEFAULT_DISABLED").map(|is_off| !is_off),
+    }
 }
 
 /// One measured CPU at one moment.

@@ -20,6 +20,10 @@
  *   rename TID NAME            task_rename
  *   faults N M                 the current task had page faults, without and with a read
  *   prio TID PRIO              another priority, which no tracepoint tells
+ *   serve TID N                the fair server of the CPU runs that task (1), that of sched_ext does
+ *                              (2), or none (0)
+ *   budget TID N M             whether the deadline task has used up its runtime, and has yielded
+ *   throttle N                 whether the real-time tasks of the CPU have used up their time
  *   migrate TID CPU            sched_migrate_task
  *   start EXPIRY SOFT MODE     hrtimer_start of the timer of the current task's sleep: hard and soft
  *                              expiry, `abs` or `rel`
@@ -223,11 +227,12 @@ static void do_switch(char **args, int is_seen)
     prev->task.__state = state;
     prev->task.on_rq = !state || is_stale || is_delayed;
     prev->task.se.sched_delayed = is_delayed;
+    next->task.se.cfs_rq = &cpu->rq.cfs;
+    next->task.rt.rt_rq = &cpu->rq.rt;
     if (is_seen)
         see_switch(preempt, &prev->task, &next->task, state);
     next->task.__state = 0;
     next->task.thread_info.cpu = host_cpu_id;
-    next->task.se.cfs_rq = &cpu->rq.cfs;
     cpu->current = next;
 }
 
@@ -367,6 +372,16 @@ static void happen(char *word, char **args)
         set_name(&task->task, args[1]);
     } else if (!strcmp(word, "prio")) {
         find(args[0])->task.prio = args[1] ? atoi(args[1]) : 0;
+    } else if (!strcmp(word, "serve")) {
+        struct rq *rq = &here()->rq;
+        u64 by = number(args[1]);
+        find(args[0])->task.dl_server = !by ? NULL : by == 1 ? &rq->fair_server : &rq->ext_server;
+    } else if (!strcmp(word, "budget")) {
+        struct task_struct *task = &find(args[0])->task;
+        task->dl.dl_throttled = number(args[1]);
+        task->dl.dl_yielded = number(args[2]);
+    } else if (!strcmp(word, "throttle")) {
+        here()->rq.rt.rt_throttled = number(args[0]);
     } else if (!strcmp(word, "migrate")) {
         struct host_task *task = find(args[0]);
         is_seen ? see_migrate(&task->task, number(args[1])) : (void)0;

@@ -2,7 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::kernel::replay::record_all;
+use crate::kernel::{
+    EventKind, RunsAhead, out,
+    replay::{record, record_all},
+    woken,
+};
 
 /// The thread sleeps until 1 ms.
 const SLEEPS: &str = "1000 0 switch R 7\n1500 0 start 1000000 1000000 abs\n2000 0 switch S 0\n";
@@ -50,4 +54,68 @@ fn the_interrupt_of_a_softirq_that_no_event_tells_of_begins_where_it_was_raised(
     let early = "900000 0 timer_irq\n901200 0 raise 8\n902000 0 timer_irq_end\n";
     let found = woken("kernel rt\n", 120, &format!("{early}{softirq}"));
     assert_eq!(found, [1_000_000, 1_300_100, 1_300_200, 1]);
+}
+
+/// The switches and wake-ups of CPU 0: the task, its flags, and what lets it run ahead.
+fn flags(events: &str) -> Vec<(u32, u8, Option<RunsAhead>)> {
+    let text = format!("task 7 49 seven\ntask 8 -1 eight\ntask 9 120 nine\n{events}");
+    let reader = record(&text, &[(7, 49), (8, -1)]);
+    let mut found = Vec::new();
+    assert!(reader.events(0, 0, u64::MAX, &mut found));
+    let told = found.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { ahead, .. } => Some((event.pid, event.flags, ahead)),
+        EventKind::Waking { .. } => Some((event.pid, event.flags, None)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_deadline_thread_whose_budget_is_used_up_does_not_leave_for_others() {
+    let budget = |flags: &str| format!("1000 0 switch R 8\n1500 0 budget 8 {flags}\n");
+    let out =
+        |flags: &str, state: &str| flags_of(&format!("{}2000 0 switch {state} 9\n", budget(flags)));
+    assert_eq!(out("1 0", "R"), out::BUDGET);
+    assert_eq!(out("0 0", "R+"), out::PREEMPTED);
+    assert_eq!(out("1 1", "R"), out::SLEEPING, "it has yielded");
+    assert_eq!(out("1 0", "S"), out::SLEEPING);
+    let woken = flags_of(&format!("{}2000 0 switch S 9\n3000 0 waking 8\n", budget("1 0")));
+    assert_eq!(woken, woken::BUDGET);
+}
+
+/// Those of the last event.
+fn flags_of(events: &str) -> u8 {
+    flags(events).last().unwrap().1
+}
+
+#[test]
+fn real_time_throttling_is_told_of_the_thread_and_of_who_runs_then() {
+    let events = "1000 0 switch R 7\n1500 0 throttle 1\n2000 0 switch R 9\n\
+                  3000 0 throttle 0\n4000 0 switch R 7\n5000 0 switch R+ 9\n";
+    let throttled = Some(RunsAhead::RealTimeThrottled);
+    let expected = [
+        (7, out::PREEMPTED, None),
+        (9, out::THROTTLING, throttled),
+        (7, out::PREEMPTED, None),
+        (9, out::PREEMPTED, None),
+    ];
+    assert_eq!(flags(events), expected);
+    let woken = "1000 0 switch R 7\n2000 0 switch S 9\n3000 0 throttle 1\n4000 0 waking 7\n";
+    assert_eq!(flags_of(woken), woken::THROTTLING);
+}
+
+#[test]
+fn a_task_that_the_fair_server_runs_is_told_where_it_comes_and_at_each_wake_up() {
+    let events = "1000 0 switch R 7\n1500 0 serve 9 1\n2000 0 switch R+ 9\n\
+                  2500 0 waking 7\n3000 0 serve 9 0\n3500 0 waking 7\n";
+    let served = Some(RunsAhead::FairServer);
+    let expected = [
+        (7, out::PREEMPTED, None),
+        (9, out::PREEMPTED, served),
+        (7, woken::SERVED, None),
+        (7, 0, None),
+    ];
+    assert_eq!(flags(events), expected);
+    // Another server of the kernel: that of sched_ext.
+    assert_eq!(flags("1000 0 switch R 7\n1500 0 serve 9 2\n2000 0 switch R+ 9\n")[1].2, None);
 }

@@ -7,7 +7,10 @@ use super::{
     known::{EVENTS, Kind},
     page::{Page, RawEvent},
 };
-use crate::kernel::event::{Event, EventKind, out};
+use crate::kernel::{
+    event::{Event, EventKind},
+    event_flags::out,
+};
 
 /// The kernel's bits of a state that a task sleeps, waits, is stopped or traced, and is dead in
 /// (`TASK_REPORT`, the same since 4.14). Those above say that it is runnable and was preempted.
@@ -174,7 +177,7 @@ impl EventData<'_> {
             state if state & WAITING != 0 => out::WAITING,
             _ => out::SLEEPING,
         };
-        Some(Event { flags, ..self.about_task(EventKind::Switch { comm })? })
+        Some(Event { flags, ..self.about_task(EventKind::Switch { comm, ahead: None })? })
     }
 
     fn timed(&self, event: TraceEvent) -> Timed {

@@ -82,7 +82,7 @@ mod tests {
     use crate::kernel::event::EventKind;
 
     fn switch(at_ns: u64, pid: u32) -> Event {
-        let kind = EventKind::Switch { comm: [0; 16] };
+        let kind = EventKind::Switch { comm: [0; 16], ahead: None };
         Event { at_ns, cpu: 1, prio: 120, pid, flags: 0, kind }
     }
 

@@ -4,7 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::decoder::{Timed, TraceEvent};
-use crate::kernel::event::{Event, EventKind, vector};
+use crate::kernel::{
+    event::{Event, EventKind},
+    event_flags::vector,
+};
 
 /// The softirq in which timers expire.
 const HRTIMER_SOFTIRQ: u32 = 8;
@@ -271,7 +274,7 @@ mod tests {
     }
 
     fn switch(at_ns: u64, cpu: u32) -> (u32, Timed) {
-        (cpu, plain(at_ns, cpu, 7, EventKind::Switch { comm: [0; 16] }))
+        (cpu, plain(at_ns, cpu, 7, EventKind::Switch { comm: [0; 16], ahead: None }))
     }
 
     fn start(expires_ns: u64) -> (u32, Timed) {

@@ -28,14 +28,6 @@ fn preempted_again_before_it_read_the_clock() {
 }
 
 #[test]
-fn preempted_by_a_lower_task_it_was_throttled() {
-    let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
-    events.extend([(6_000, hack()), (90_000, switch(ME, 9, "timer"))]);
-    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
-    assert_eq!(named, is(Cause::Throttled, "real-time throttling", 84_000));
-}
-
-#[test]
 fn it_was_not_throttled_where_another_real_time_task_got_the_cpu() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     let other = [(50_000, switch(601, 39, "other")), (51_000, hack())];

@@ -72,7 +72,7 @@ fn without_real_time_any_task_goes_first() {
 #[test]
 fn a_thread_that_is_woken_when_its_group_has_used_up_its_cpu_quota() {
     let mut events = wake_up(hack(), 1, 2_000, 3_000, 300_000);
-    events[2].1.flags = woken::THROTTLED;
+    events[2].1.flags = woken::QUOTA;
     let mut case = case([2_000, 0, 1_000, 297_000, 2_000], events);
     (case.me.prio, case.me.real_time) = (120, false);
     assert_eq!(case.named(), is(Cause::Throttled, "CPU quota of its group", 297_000));
@@ -166,7 +166,9 @@ fn the_stopper_goes_before_a_deadline_thread() {
 fn a_lower_task_that_is_switched_in_while_the_thread_is_runnable() {
     let mut events = wake_up(switch(600, 4, "hog"), 1, 2_000, 3_000, 5_000_000);
     events.extend([(100_000, hack()), (2_000_000, switch(0, 120, "swapper/0"))]);
-    let peak = case([2_000, 0, 1_000, 4_997_000, 2_000], events).peak();
+    let mut case = case([2_000, 0, 1_000, 4_997_000, 2_000], events);
+    case.wishes.holds = HoldEvidence::OnlyThrottling;
+    let peak = case.peak();
     let throttled: u64 =
         peak.blame.iter().filter(|p| p.cause == Cause::Throttled).map(|p| p.ns).sum();
     assert_eq!(throttled, 4_900_000);
@@ -200,4 +202,60 @@ fn who_is_woken_by_its_timer_was_not_preempted_since_the_time_before() {
     events.extend([(-40_000, switch(ME, 9, "timer")), (-30_000, hack())]);
     let parts = case([19_000, 0, 1_000, 2_000, 30_000], events).peak().blame;
     assert!(parts.iter().all(|part| part.cause != Cause::Throttled), "{parts:?}");
+}
+
+#[test]
+fn a_task_that_the_fair_server_runs_goes_before_a_real_time_thread() {
+    let served = |task: Event| match task.kind {
+        EventKind::Switch { comm, .. } => {
+            let ahead = Some(RunsAhead::FairServer);
+            Event { kind: EventKind::Switch { comm, ahead }, ..task }
+        }
+        _ => task,
+    };
+    let by = |flags: u8, task: Event| {
+        let mut events = wake_up(task, 1, 2_000, 3_000, 60_000);
+        events[2].1.flags = flags;
+        case([2_000, 0, 1_000, 57_000, 2_000], events)
+    };
+    // It was there before the wake-up, and the scheduler let it be.
+    let long = by(woken::SERVED, served(hack()));
+    assert_eq!(long.named(), is(Cause::Throttled, "fair server", 56_500));
+    assert_eq!(long.main().basis, Basis::Measured);
+    assert_eq!(long.main().task.as_deref(), Some("hackbench/500"));
+    // The server takes a task that runs, and leaves it, without a switch.
+    let taken = by(woken::SERVED, hack());
+    assert_eq!(taken.named(), is(Cause::Throttled, "fair server", 56_500));
+    let left = by(0, served(hack()));
+    assert_eq!(left.named().0, Cause::Unexplained);
+    // It comes after the wake-up.
+    let mut events = wake_up(switch(600, 4, "hog"), 1, 2_000, 3_000, 5_000_000);
+    events.push((100_000, served(hack())));
+    let later = case([2_000, 0, 1_000, 4_997_000, 2_000], events);
+    assert_eq!(later.named(), is(Cause::Throttled, "fair server", 4_900_000));
+}
+
+#[test]
+fn a_lower_task_that_is_switched_in_as_real_time_tasks_are_throttled() {
+    let mut events = wake_up(switch(600, 4, "hog"), 1, 2_000, 3_000, 5_000_000);
+    let EventKind::Switch { comm, .. } = hack().kind else { unreachable!() };
+    let ahead = Some(RunsAhead::RealTimeThrottled);
+    events.push((100_000, Event { kind: EventKind::Switch { comm, ahead }, ..hack() }));
+    let mut case = case([2_000, 0, 1_000, 4_997_000, 2_000], events);
+    assert_eq!(case.named(), is(Cause::Throttled, "real-time throttling", 4_900_000));
+    case.me.prio = -1;
+    assert_eq!(case.named(), is(Cause::Unexplained, "ready, but another task ran", 4_900_000));
+}
+
+#[test]
+fn a_thread_that_is_woken_when_it_may_not_run() {
+    let named = |flags: u8| {
+        let mut events = wake_up(hack(), 1, 2_000, 3_000, 300_000);
+        events[2].1.flags = flags;
+        case([2_000, 0, 1_000, 297_000, 2_000], events).named()
+    };
+    let throttled = |name| is(Cause::Throttled, name, 297_000);
+    assert_eq!(named(woken::BUDGET), throttled("deadline budget used up"));
+    assert_eq!(named(woken::THROTTLING), throttled("real-time throttling"));
+    assert_eq!(named(woken::QUOTA), throttled("CPU quota of its group"));
 }

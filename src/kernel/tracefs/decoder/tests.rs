@@ -70,7 +70,8 @@ fn a_recorded_page_says_what_the_kernel_shows_as_text() {
     assert_eq!(waking.kind, EventKind::Waking { by: 0, cpu: 0 });
     let TraceEvent::Event(switch) = events[4].event else { panic!() };
     assert_eq!((switch.pid, switch.prio, switch.flags), (TASK, 49, out::PREEMPTED));
-    assert_eq!(switch.kind, EventKind::Switch { comm: *b"python3\0\0\0\0\0\0\0\0\0" });
+    let comm = *b"python3\0\0\0\0\0\0\0\0\0";
+    assert_eq!(switch.kind, EventKind::Switch { comm, ahead: None });
     assert!(events.is_sorted_by_key(|timed| timed.at_ns));
 }
 
