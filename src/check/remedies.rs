@@ -6,6 +6,7 @@ use crate::{
     run::peaks::{Cause, FAIR_SERVER, HELD_BY, INVERSION, OUT_OF_BUDGET, REAL_TIME_THROTTLING},
     setup::settings::{Setting, SettingChoice},
     sys::{
+        counters::{InterruptSource, interrupt_sources},
         cpus::Cpus,
         root::Root,
         sched::{self, RawScheduling},
@@ -95,30 +96,36 @@ fn made(text: &str, may_break: &str, root: &Root, cpus: &Cpus) -> Result<CauseRe
     Ok(CauseRemedy { choice, commands, may_break: may_break.into() })
 }
 
-/// Off the measured CPUs, where one line of `/proc/interrupts` alone has this name.
+/// What moving an interrupt may break.
+const MOVED_INTERRUPT: &str = "the other CPUs take that interrupt; its device may be slower";
+
+/// Off the measured CPUs, where one line of `/proc/interrupts` alone has a handler of this name.
 fn of_interrupt(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
-    let text = root.read("/proc/interrupts").unwrap_or_default();
-    let named: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .filter(|(number, rest)| {
-            let is_it = rest.split_ascii_whitespace().next_back() == Some(name);
-            let number = number.trim();
-            (is_it || *name == format!("irq {number}")) && number.parse::<u32>().is_ok()
+    let lines = interrupt_sources(root).into_iter().filter(|line| line.name.parse::<u32>().is_ok());
+    let named: Vec<InterruptSource> = lines
+        .filter(|line| {
+            line.handlers.iter().any(|it| it == name) || *name == format!("irq {}", line.name)
         })
-        .map(|(number, _)| number.trim())
         .collect();
     match named.as_slice() {
-        [number] => made(
-            &format!("irq:{number}=away"),
-            "the other CPUs take that interrupt; its device may be slower",
-            root,
-            cpus,
-        ),
+        [line] => {
+            let others: Vec<&str> =
+                line.handlers.iter().filter(|it| *it != name).map(String::as_str).collect();
+            let breaks = match others.is_empty() {
+                true => MOVED_INTERRUPT.to_owned(),
+                false => {
+                    format!("{MOVED_INTERRUPT}, and so may {}, on the same line", others.join(", "))
+                }
+            };
+            made(&format!("irq:{}=away", line.name), &breaks, root, cpus)
+        }
         [] => {
             Err("no known fix: it does not belong to a device, so its CPUs cannot be chosen".into())
         }
-        all => Err(format!("no known fix: interrupts {} have that name", all.join(", "))),
+        all => {
+            let all: Vec<&str> = all.iter().map(|line| line.name.as_str()).collect();
+            Err(format!("no known fix: interrupts {} have that name", all.join(", ")))
+        }
     }
 }
 
@@ -147,8 +154,7 @@ fn of_lock(culprit: &NamedCulprit, root: &Root) -> String {
 fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
     // An interrupt's thread follows its interrupt.
     if let Some((number, _)) = culprit.name.strip_prefix("irq/").and_then(|it| it.split_once('-')) {
-        let breaks = "the other CPUs take that interrupt; its device may be slower";
-        return made(&format!("irq:{number}=away"), breaks, root, cpus);
+        return made(&format!("irq:{number}=away"), MOVED_INTERRUPT, root, cpus);
     }
     if OWN.contains(&culprit.name.as_str()) {
         return Err("no setting, but tardy's own thread: measure again with a CPU for it \
@@ -218,7 +224,8 @@ mod tests {
             ("sys/kernel/debug/sched/fair_server/cpu1/runtime", "50000000\n"),
             (
                 "proc/interrupts",
-                "  CPU0\n 36: 5 PCI-MSI 1-edge virtio1-req.0\n 37: 1 IO x\n 38: 1 IO x\n",
+                "  CPU0\n 36: 5 PCI-MSI 1-edge      virtio1-req.0, usb 1\n 37: 1 IO  x\n \
+                 38: 1 IO  x\n",
             ),
             ("proc/interrupts.x", ""),
             ("proc/51/comm", "vision\n"),
@@ -247,6 +254,7 @@ mod tests {
     fn what_the_evidence_names_has_its_command_and_everything_else_has_none() {
         let interrupt = cure(Cause::Hardirq, "virtio1-req.0", &[]);
         assert_eq!(interrupt, Ok("echo 0,2-3 > /proc/irq/36/smp_affinity_list".into()));
+        assert_eq!(cure(Cause::Hardirq, "usb 1", &[]), interrupt, "they share it");
         let statistics = cure(Cause::Thread, "kworker/1:2 vmstat_update", &["kworker/1:2/77"]);
         assert_eq!(statistics, Ok("echo 60 > /proc/sys/vm/stat_interval".into()));
         let server = cure(Cause::Throttled, "fair server", &[]);

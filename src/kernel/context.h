@@ -32,8 +32,27 @@ TRACE_VECTOR(thermal_apic, TARDY_THERMAL)
         return record_simple_event(kind, 0, arg, 0); \
     }
 
-TRACE_FIRST_ARG(irq_handler_entry, TARDY_IRQ_ENTRY)
 TRACE_FIRST_ARG(irq_handler_exit, TARDY_IRQ_EXIT)
+
+/* Drivers that share a line each have a handler, with events of its own (__handle_irq_event_percpu,
+ * kernel/irq/handle.c). */
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_handler_entry, u32 irq, struct irqaction *action)
+{
+    struct trace_context tc;
+    u64 index;
+
+    if (!get_trace_context(&tc))
+        return 0;
+    trace_steal(&tc);
+    struct tardy_event *event = reserve_event(&tc, &index);
+    if (event) {
+        event->a = event->b = 0;
+        bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), action->name);
+        commit_event(event, TARDY_IRQ_ENTRY, 0, 0, irq);
+    }
+    return 0;
+}
 
 /* That the CPU leaves the state, which is -1 then, shows in what it does next. */
 SEC("tp_btf/cpu_idle")

@@ -51,6 +51,8 @@ pub enum EventKind {
     IrqEntry {
         /// As in /proc/interrupts.
         line: u32,
+        /// Its name, padded with zeros, as far as it fits; all zeros if it is not known.
+        action: [u8; 16],
     },
     /// And ends.
     IrqExit {
@@ -218,6 +220,11 @@ impl Event {
                 EventKind::Poll { took_ns: pid, device: comm(a, b), packets: prio, budget: flags };
             return Some(Self { at_ns, cpu, prio: 0, pid: 0, flags: 0, kind });
         }
+        if u32::from(kind) == header::TARDY_IRQ_ENTRY {
+            // About no task, too.
+            let kind = EventKind::IrqEntry { line: pid, action: comm(a, b) };
+            return Some(Self { at_ns, cpu, prio: 0, pid: 0, flags: 0, kind });
+        }
         if u32::from(kind) == header::TARDY_SWITCH {
             let kind = EventKind::Switch { comm: comm(a, b), ahead: RunsAhead::of(flags) };
             return Some(Self { at_ns, cpu, prio, pid, flags: flags & out::REASON, kind });
@@ -249,7 +256,6 @@ impl EventKind {
         Some(match u32::from(kind) {
             header::TARDY_WAKING => Self::Waking { by: a as u32, cpu: b as u32 },
             header::TARDY_MIGRATE => Self::Migrate { from: a as u32, to: b as u32 },
-            header::TARDY_IRQ_ENTRY => Self::IrqEntry { line: a as u32 },
             header::TARDY_IRQ_EXIT => Self::IrqExit { line: a as u32 },
             header::TARDY_SOFTIRQ_ENTRY => Self::SoftirqEntry { vector: a as u32 },
             header::TARDY_SOFTIRQ_EXIT => Self::SoftirqExit { vector: a as u32 },
@@ -340,6 +346,16 @@ mod tests {
         let event = Event::decode(3, [at_ns, head, name, 0]).unwrap();
         let device = *b"enp3s0\0\0\0\0\0\0\0\0\0\0";
         let kind = EventKind::Poll { took_ns: 70_000, device, packets: 63, budget: 64 };
+        assert_eq!(event, Event { at_ns: 99, cpu: 3, prio: 0, pid: 0, flags: 0, kind });
+    }
+
+    #[test]
+    fn an_interrupt_has_the_name_of_its_handler() {
+        let [at_ns, head, ..] =
+            words(&[("at_ns", 99), ("kind", header::TARDY_IRQ_ENTRY.into()), ("pid", 24)]);
+        let name = u64::from_le_bytes(*b"ahci\0\0\0\0");
+        let event = Event::decode(3, [at_ns, head, name, 0]).unwrap();
+        let kind = EventKind::IrqEntry { line: 24, action: *b"ahci\0\0\0\0\0\0\0\0\0\0\0\0" };
         assert_eq!(event, Event { at_ns: 99, cpu: 3, prio: 0, pid: 0, flags: 0, kind });
     }
 

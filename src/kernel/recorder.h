@@ -27,8 +27,9 @@ enum tardy_kind {
     TARDY_WAKING = 2,
     /* `pid`, `prio`; a: from CPU; b: to CPU. */
     TARDY_MIGRATE = 3,
-    /* a: number of the interrupt line. */
+    /* `pid`: number of the interrupt line; `comm`: the handler's name, as far as it fits. */
     TARDY_IRQ_ENTRY = 4,
+    /* a: number of the interrupt line. */
     TARDY_IRQ_EXIT = 5,
     /* a: vector 0..9, as in /proc/softirqs. */
     TARDY_SOFTIRQ_ENTRY = 6,

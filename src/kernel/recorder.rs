@@ -303,7 +303,15 @@ mod tests {
     #[test]
     fn the_context_comes_before_the_window() {
         let recorder = recorder();
-        let before = [(5, 11, 1), (6, 4, 23), (10, 1, 0), (11, 4, 24), (12, 5, 24), (13, 4, 25)];
+        let irq = |line: u64| 4 | line << 32;
+        let before = [
+            (5, 11, 1),
+            (6, irq(23), 0),
+            (10, 1, 0),
+            (11, irq(24), 0),
+            (12, 5, 24),
+            (13, irq(25), 0),
+        ];
         for (at_ns, kind, a) in before.into_iter().chain([(14, 11, 2)]) {
             write(&recorder, 0, at_ns, kind, a);
         }
@@ -313,7 +321,7 @@ mod tests {
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         let expected = [
             EventKind::Switch { comm: [0; 16], ahead: None },
-            EventKind::IrqEntry { line: 25 },
+            EventKind::IrqEntry { line: 25, action: [0; 16] },
             EventKind::Idle { state: 2 },
             EventKind::IrqExit { line: 25 },
         ];

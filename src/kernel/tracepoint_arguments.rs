@@ -28,7 +28,7 @@ const READ: &[(&str, &str)] = &[
     ("softirq_raise", "="),
     ("softirq_entry", "="),
     ("softirq_exit", "="),
-    ("irq_handler_entry", "="),
+    ("irq_handler_entry", "=*"),
     ("irq_handler_exit", "="),
     ("cpu_idle", "="),
     ("cpu_frequency", "=="),

@@ -179,6 +179,11 @@ struct work_struct {
     void *func;
 };
 
+/* <linux/interrupt.h>: a handler of a line; others may share it. */
+struct irqaction {
+    const char *name;
+};
+
 struct net_device {
     char name[16];
 };

@@ -188,7 +188,7 @@ fn ends_idle(kind: EventKind) -> bool {
 /// Whether an event is an entry, and of what; `None` if it is neither entry nor exit.
 fn nesting(kind: EventKind) -> Option<(bool, (u8, u32))> {
     Some(match kind {
-        EventKind::IrqEntry { line } => (true, (0, line)),
+        EventKind::IrqEntry { line, .. } => (true, (0, line)),
         EventKind::IrqExit { line } => (false, (0, line)),
         EventKind::SoftirqEntry { vector } => (true, (SOFTIRQ, vector)),
         EventKind::SoftirqExit { vector } => (false, (SOFTIRQ, vector)),

@@ -29,8 +29,8 @@ pub(crate) struct CurrentTask {
 /// A hard interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HardirqSource {
-    /// Of a line.
-    Irq(u32),
+    /// Of a line, with the name of the handler that runs, as in [`EventKind::IrqEntry`].
+    Irq { line: u32, action: [u8; 16] },
     /// Of the local controller.
     Vector(u32),
 }
@@ -77,10 +77,16 @@ impl State {
         match event.kind {
             EventKind::Switch { comm, ahead } => self.switch(event, comm, ahead),
             EventKind::Waking { by, .. } => return self.found_at_waking(event, by),
-            EventKind::IrqEntry { line } => self.enter(HardirqSource::Irq(line)),
-            EventKind::IrqExit { line } => self.exit(HardirqSource::Irq(line)),
+            EventKind::IrqEntry { line, action } => {
+                self.enter(HardirqSource::Irq { line, action });
+            }
+            EventKind::IrqExit { line: ended } => {
+                self.exit(|it| matches!(it, HardirqSource::Irq { line, .. } if *line == ended));
+            }
             EventKind::VectorEntry { vector, .. } => self.enter(HardirqSource::Vector(vector)),
-            EventKind::VectorExit { vector } => self.exit(HardirqSource::Vector(vector)),
+            EventKind::VectorExit { vector } => {
+                self.exit(|it| *it == HardirqSource::Vector(vector));
+            }
             EventKind::SoftirqEntry { vector } => {
                 self.hard.clear();
                 self.softirq = Some(vector);
@@ -124,8 +130,8 @@ impl State {
     }
 
     /// Closes the innermost such interrupt and what is open within it.
-    fn exit(&mut self, hard: HardirqSource) {
-        if let Some(at) = self.hard.iter().rposition(|open| *open == hard) {
+    fn exit(&mut self, is_it: impl Fn(&HardirqSource) -> bool) {
+        if let Some(at) = self.hard.iter().rposition(is_it) {
             self.hard.truncate(at);
         }
     }

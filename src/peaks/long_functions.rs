@@ -46,7 +46,7 @@ impl Place {
                 }
                 _ => false,
             },
-            (Some(HardirqSource::Irq(_)), _) => false,
+            (Some(HardirqSource::Irq { .. }), _) => false,
             (None, Some(number)) => match self {
                 Self::Softirq(own) => own == number,
                 Self::Tasklet => is_tasklet(number),
@@ -336,7 +336,7 @@ mod tests {
             Segment { from_ns, to_ns, task, softirq, hard, idle_state }
         };
         let timer = segment(None, Some(HardirqSource::Vector(vector::LOCAL_TIMER)));
-        let line = segment(Some(1), Some(HardirqSource::Irq(9)));
+        let line = segment(Some(1), Some(HardirqSource::Irq { line: 9, action: [0; 16] }));
         assert!(Place::TimerInterrupt.has(&timer) && !Place::Call.has(&timer));
         assert!(!Place::Softirq(1).has(&line), "the line interrupted it");
         assert!(Place::Softirq(1).has(&segment(Some(1), None)));

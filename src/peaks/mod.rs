@@ -104,8 +104,8 @@ pub(crate) struct BlameOptions {
     pub roams: bool,
     /// How the record tells what holds real-time threads back.
     pub holds: HoldEvidence,
-    /// Names of interrupt lines, by number.
-    pub interrupt_names: HashMap<u32, String>,
+    /// Names of the handlers of interrupt lines, by number.
+    pub interrupt_names: HashMap<u32, Vec<String>>,
     /// By CPU and number of the idle state: its exit latency, ns.
     pub idle_exit_ns: HashMap<(u32, u32), i64>,
     /// By CPU: the highest frequency that it can have, kHz; `None` if changes are not all told.

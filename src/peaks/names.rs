@@ -12,6 +12,9 @@ use crate::kernel::{
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
+/// Names of handlers that are longer are cut in the record.
+const CUT: usize = 15;
+
 /// By `enum tardy_vector`, from 1.
 const VECTORS: [&str; 11] = [
     "timer interrupt",
@@ -45,16 +48,27 @@ pub(crate) fn vector(vector: u32) -> String {
     name.map_or_else(|| format!("vector {vector}"), |name| (*name).to_owned())
 }
 
-/// A hard interrupt's; those of lines as `/proc/interrupts` gave them.
+/// A hard interrupt's; of a line that of the handler that ran. `lines` are the handlers as
+/// `/proc/interrupts` gave them, from which a name comes whole that was cut in the record.
 #[must_use]
-pub(crate) fn hard(hard: HardirqSource, lines: &HashMap<u32, String>) -> String {
+pub(crate) fn hard(hard: HardirqSource, lines: &HashMap<u32, Vec<String>>) -> String {
     match hard {
         HardirqSource::Vector(number) => vector(number),
-        HardirqSource::Irq(line) => match lines.get(&line) {
-            Some(name) => name.clone(),
-            None => format!("irq {line}"),
-        },
+        HardirqSource::Irq { line, action } => {
+            handler(&comm(&action), lines.get(&line).map_or(&[][..], Vec::as_slice))
+                .unwrap_or_else(|| format!("irq {line}"))
+        }
     }
+}
+
+/// The one of the handlers of a line that has this name.
+fn handler(name: &str, handlers: &[String]) -> Option<String> {
+    if name.is_empty() {
+        return Some(handlers.join(", ")).filter(|all| !all.is_empty());
+    }
+    let mut whole = handlers.iter().filter(|one| one.starts_with(name));
+    let only = whole.next().filter(|_| name.len() >= CUT && whole.next().is_none());
+    Some(only.cloned().unwrap_or_else(|| name.to_owned()))
 }
 
 /// A softirq's with what it did: a function, or the device that it polled.
@@ -67,7 +81,7 @@ pub(crate) fn softirq_for(vector: u32, work: &str) -> String {
 #[must_use]
 pub(crate) fn hard_for(
     which: HardirqSource,
-    lines: &HashMap<u32, String>,
+    lines: &HashMap<u32, Vec<String>>,
     function: &str,
 ) -> String {
     match which {
@@ -174,9 +188,27 @@ mod tests {
         assert_eq!(softirq(77), "softirq 77");
         assert_eq!(vector(1), "timer interrupt");
         assert_eq!(vector(0), "vector 0");
-        let lines = HashMap::from([(5, "virtio0".to_owned())]);
-        assert_eq!(hard(HardirqSource::Irq(5), &lines), "virtio0");
-        assert_eq!(hard(HardirqSource::Irq(6), &lines), "irq 6");
+        let irq = |line, action| hard(HardirqSource::Irq { line, action }, &HashMap::new());
+        assert_eq!(irq(6, [0; 16]), "irq 6");
+        assert_eq!(irq(6, *b"late_driver\0\0\0\0\0"), "late_driver", "it came since");
+    }
+
+    #[test]
+    fn of_a_shared_line_the_handler_is_named_that_ran() {
+        let shared = ["ehci_hcd:usb1", "snd_hda_intel:card1", "snd_hda_intel:card2"];
+        let lines = HashMap::from([(5, shared.map(str::to_owned).to_vec())]);
+        let named =
+            |action: &[u8; 16]| hard(HardirqSource::Irq { line: 5, action: *action }, &lines);
+        assert_eq!(named(b"ehci_hcd:usb1\0\0\0"), "ehci_hcd:usb1");
+        assert_eq!(named(b"snd_hda_intel:c\0"), "snd_hda_intel:c", "it may be either");
+        assert_eq!(named(&[0; 16]), shared.join(", "));
+        let lines = HashMap::from([(5, vec!["snd_hda_intel:card1".to_owned(), "a".to_owned()])]);
+        let action = *b"snd_hda_intel:c\0";
+        assert_eq!(hard(HardirqSource::Irq { line: 5, action }, &lines), "snd_hda_intel:card1");
+        assert_eq!(
+            hard(HardirqSource::Irq { line: 5, action: *b"snd\0\0\0\0\0\0\0\0\0\0\0\0\0" }, &lines),
+            "snd"
+        );
     }
 
     #[test]

@@ -47,7 +47,13 @@ pub(super) fn migrate(pid: u32, from: u32, to: u32) -> Event {
 }
 
 pub(super) fn irq(line: u32) -> Event {
-    event(EventKind::IrqEntry { line })
+    event(EventKind::IrqEntry { line, action: [0; 16] })
+}
+
+pub(super) fn irq_of(line: u32, name: &str) -> Event {
+    let mut action = [0; 16];
+    action[..name.len()].copy_from_slice(name.as_bytes());
+    event(EventKind::IrqEntry { line, action })
 }
 
 pub(super) fn irq_end(line: u32) -> Event {

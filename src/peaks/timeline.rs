@@ -147,7 +147,7 @@ impl Drawing<'_> {
         for (from, to, segment) in runs(&cpu.segments, |s| s.hard) {
             if let Some(hard) = segment.hard {
                 let name = names::hard(hard, &self.wakeup.wishes.interrupt_names);
-                let what = if matches!(hard, HardirqSource::Irq(_)) { "irq" } else { "vector" };
+                let what = if matches!(hard, HardirqSource::Irq { .. }) { "irq" } else { "vector" };
                 let mut drawn = moment(number, Lane::Hardirq, what, name);
                 drawn.detail = self.interrupted(cpu, from);
                 self.span(from, to, drawn);

@@ -147,13 +147,10 @@ pub(super) fn wishes(
 ) -> BlameOptions {
     let root = Root::default();
     let sources = interrupt_sources(&root);
-    let lines = sources.into_iter().filter_map(|source| {
-        let number = source.name.parse().ok()?;
-        // Chip, line and kind, then the handlers.
-        let name = source.description.rsplit(' ').next().unwrap_or_default().to_owned();
-        Some((number, name))
-    });
-    let interrupt_names: HashMap<u32, String> = lines.collect();
+    let lines = sources.into_iter().filter(|source| !source.handlers.is_empty());
+    let interrupt_names = lines
+        .filter_map(|source| Some((source.name.parse().ok()?, source.handlers)))
+        .collect::<HashMap<u32, Vec<String>>>();
     let idle_exit_ns = exit_latencies_ns(&root, cpus);
     let highest_khz = highest_where_told_khz(&root, cpus);
     let siblings = cpus.iter().map(|cpu| (cpu, siblings_of(&root, cpu).iter().collect())).collect();

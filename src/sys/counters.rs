@@ -180,6 +180,8 @@ pub struct InterruptSource {
     pub name: String,
     /// What the kernel calls it, for hard interrupts.
     pub description: String,
+    /// Names of the handlers that share it, for lines of devices.
+    pub handlers: Vec<String>,
     /// Pairs of CPU and count since boot.
     pub counts: Vec<(u32, u64)>,
 }
@@ -214,9 +216,17 @@ fn parse_sources(text: &str, kind: &'static str) -> Vec<InterruptSource> {
             rest = after.trim_start();
         }
         let description = rest.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        Some(InterruptSource { kind, name: name.trim().into(), description, counts })
+        let handlers = if name.trim().parse::<u32>().is_ok() { handlers(rest) } else { Vec::new() };
+        Some(InterruptSource { kind, name: name.trim().into(), description, handlers, counts })
     };
     lines.filter_map(source).collect()
+}
+
+/// The handlers come last: behind two spaces, with a comma and a space between them
+/// (`show_interrupts`, kernel/irq/proc.c). A name may have spaces.
+fn handlers(description: &str) -> Vec<String> {
+    let named = description.trim_end().rsplit_once("  ").map_or("", |(_, handlers)| handlers);
+    named.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -260,6 +270,11 @@ mod tests {
         );
         assert_eq!(sources[0].counts, [(0, 9), (2, 10)]);
         assert_eq!(sources[0].description, "IO-APIC 1-edge i8042, other");
+        assert_eq!(sources[0].handlers, ["i8042", "other"]);
+        assert!(sources[1].handlers.is_empty());
+        let named = handlers("PCI-MSI 458752-edge      PCIe PME, aerdrv, pciehp");
+        assert_eq!(named, ["PCIe PME", "aerdrv", "pciehp"]);
+        assert!(handlers("IO-APIC").is_empty());
         assert_eq!((sources[1].name.as_str(), sources[1].counts[1]), ("LOC", (2, 200)));
         assert_eq!(sources[2].counts, [(0, 0)]);
     }

@@ -162,6 +162,7 @@ mod tests {
             kind: "irq",
             name: "24".into(),
             description: "PCI-MSI virtio0".into(),
+            handlers: Vec::new(),
             counts: (0..).zip(counts.iter().copied()).collect(),
         };
         let measured: Cpus = [1].into_iter().collect();

@@ -99,7 +99,7 @@ static void see_timer_irq(int is_entry)
 {
 }
 
-static void see_irq(int is_entry, u32 line)
+static void see_irq(int is_entry, u32 line, struct irqaction *action)
 {
 }
 

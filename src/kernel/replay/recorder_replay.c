@@ -56,9 +56,9 @@ static void see_timer_irq(int is_entry)
     is_entry ? on_local_timer_entry(ctx) : on_local_timer_exit(ctx);
 }
 
-static void see_irq(int is_entry, u32 line)
+static void see_irq(int is_entry, u32 line, struct irqaction *action)
 {
-    is_entry ? on_irq_handler_entry(ctx, line) : on_irq_handler_exit(ctx, line);
+    is_entry ? on_irq_handler_entry(ctx, line, action) : on_irq_handler_exit(ctx, line);
 }
 
 static void see_raise(u32 vector)

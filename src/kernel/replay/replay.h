@@ -33,7 +33,8 @@
  *   expired                    hrtimer_expire_exit
  *   cancel TID                 hrtimer_cancel of the timer of its sleep; no program listens
  *   timer_irq, timer_irq_end   local_timer_entry and _exit
- *   irq LINE, irq_end LINE     irq_handler_entry and _exit
+ *   irq LINE NAME              irq_handler_entry, of a handler of that name
+ *   irq_end LINE               irq_handler_exit
  *   softirq N, softirq_end N   softirq_entry and _exit
  *   raise N                    softirq_raise
  *   call, call_end             csd_function_entry and _exit
@@ -137,7 +138,7 @@ static void see_start_expired(struct hrtimer *timer);
 static void see_expire(struct hrtimer *timer, u64 now);
 static int use_kernel(char *feature);
 static void see_timer_irq(int is_entry);
-static void see_irq(int is_entry, u32 line);
+static void see_irq(int is_entry, u32 line, struct irqaction *action);
 static void see_softirq(int is_entry, u32 number);
 static void see_raise(u32 vector);
 static void see_call(int is_entry);
@@ -308,7 +309,8 @@ static void of_interrupts(char *word, char **args, int is_seen)
         is_seen ? see_timer_irq(is_entry) : (void)0;
     } else if (!strncmp(word, "irq", 3)) {
         nest(HARDIRQ, is_entry);
-        is_seen ? see_irq(is_entry, number(args[0])) : (void)0;
+        struct irqaction action = {args[1] ? args[1] : ""};
+        is_seen ? see_irq(is_entry, number(args[0]), &action) : (void)0;
     } else if (!strncmp(word, "softirq", 7)) {
         nest(SOFTIRQ, is_entry);
         is_seen ? see_softirq(is_entry, number(args[0])) : (void)0;

@@ -119,3 +119,18 @@ fn a_task_that_the_fair_server_runs_is_told_where_it_comes_and_at_each_wake_up()
     // Another server of the kernel: that of sched_ext.
     assert_eq!(flags("1000 0 switch R 7\n1500 0 serve 9 2\n2000 0 switch R+ 9\n")[1].2, None);
 }
+
+#[test]
+fn each_handler_of_a_shared_line_has_its_name_and_its_time() {
+    let events = "1000 0 irq 16 ehci_hcd:usb1\n1500 0 irq_end 16\n\
+                  1500 0 irq 16 a_driver_with_a_long_name\n9000 0 irq_end 16\n";
+    let reader = record(&format!("task 7 49 seven\n{events}"), &[(7, 49)]);
+    let mut found = Vec::new();
+    assert!(reader.events(0, 0, u64::MAX, &mut found));
+    let told = found.iter().filter_map(|event| match event.kind {
+        EventKind::IrqEntry { line, action } => Some((event.at_ns, line, action)),
+        _ => None,
+    });
+    let expected = [(1_000, 16, *b"ehci_hcd:usb1\0\0\0"), (1_500, 16, *b"a_driver_with_a\0")];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}

@@ -180,6 +180,15 @@ impl EventData<'_> {
         Some(Event { flags, ..self.about_task(EventKind::Switch { comm, ahead: None })? })
     }
 
+    fn irq_entry(&self) -> Option<Event> {
+        let mut action = [0; 16];
+        let name = self.fields.get(1)?.referred(self.data)?;
+        // The last byte is a zero, as of names that fit.
+        let length = name.len().min(action.len() - 1);
+        action[..length].copy_from_slice(name.get(..length)?);
+        Some(self.event(EventKind::IrqEntry { line: self.number(0)?, action }))
+    }
+
     fn timed(&self, event: TraceEvent) -> Timed {
         Timed { at_ns: self.at_ns, event }
     }
@@ -222,7 +231,7 @@ impl EventData<'_> {
             }
             Kind::SoftirqEntry => self.event(EventKind::SoftirqEntry { vector: self.number(0)? }),
             Kind::SoftirqExit => self.event(EventKind::SoftirqExit { vector: self.number(0)? }),
-            Kind::IrqEntry => self.event(EventKind::IrqEntry { line: self.number(0)? }),
+            Kind::IrqEntry => self.irq_entry()?,
             Kind::IrqExit => self.event(EventKind::IrqExit { line: self.number(0)? }),
             Kind::VectorEntry(vector) => self.event(EventKind::VectorEntry { vector, address: 0 }),
             Kind::VectorExit(vector) => self.event(EventKind::VectorExit { vector }),

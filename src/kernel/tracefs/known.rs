@@ -102,7 +102,7 @@ pub(super) const EVENTS: &[KnownEvent] = &[
     event("irq/softirq_raise", Kind::SoftirqRaise, Needed::Softirqs, &["vec"], SOFTIRQS),
     event("irq/softirq_entry", Kind::SoftirqEntry, Needed::Softirqs, &["vec"], SOFTIRQS),
     event("irq/softirq_exit", Kind::SoftirqExit, Needed::Softirqs, &["vec"], SOFTIRQS),
-    event("irq/irq_handler_entry", Kind::IrqEntry, Needed::Lines, &["irq"], LINES),
+    event("irq/irq_handler_entry", Kind::IrqEntry, Needed::Lines, &["irq", "name"], LINES),
     event("irq/irq_handler_exit", Kind::IrqExit, Needed::Causes, &["irq"], LINES),
     event("irq_vectors/reschedule_entry", Kind::VectorEntry(2), Needed::Causes, &[], VECTORS),
     event("irq_vectors/reschedule_exit", Kind::VectorExit(2), Needed::Causes, &[], VECTORS),

@@ -73,7 +73,7 @@ fn a_late_timer_interrupt_right_after_another_one() {
     let mut events = wake_up(hack(), 1, 50_000, 51_000, 55_000);
     events.extend([(-1_000, irq(5)), (49_000, irq_end(5))]);
     let mut case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
-    case.wishes.interrupt_names.insert(5, "virtio1-req.0".into());
+    case.wishes.interrupt_names.insert(5, vec!["virtio1-req.0".into()]);
     assert_eq!(case.named(), is(Cause::Hardirq, "virtio1-req.0", 49_000));
 }
 
@@ -237,4 +237,17 @@ fn a_long_timer_interrupt_before_the_wake_up() {
     let events = wake_up(hack(), 1, 2_000, 52_000, 56_000);
     let named = case([2_000, 0, 50_000, 4_000, 2_000], events).named();
     assert_eq!(named, is(Cause::Hardirq, "timer interrupt", 50_500));
+}
+
+#[test]
+fn each_handler_of_a_shared_line_has_its_own_time() {
+    let mut events = wake_up(hack(), 1, 51_000, 52_000, 54_000);
+    events.extend([(-1_000, irq_of(5, "mouse")), (4_000, irq_end(5))]);
+    events.extend([(4_000, irq_of(5, "eth0")), (49_000, irq_end(5))]);
+    let mut case = case([51_000, 0, 1_000, 2_000, 2_000], events);
+    let both = vec!["eth0".to_owned(), "mouse".to_owned()];
+    case.wishes.interrupt_names.insert(5, both);
+    let parts = case.peak().blame;
+    let took = |name: &str| parts.iter().find(|part| part.name == name).map(|part| part.ns);
+    assert_eq!((took("eth0"), took("mouse")), (Some(45_000), Some(4_000)), "{parts:?}");
 }
