@@ -185,6 +185,30 @@ int BPF_PROG(on_cpu_frequency, u32 khz, u32 cpu)
     return 0;
 }
 
+/*
+ * The priority that a task has from now on: that of who waits for its lock, or its own again
+ * (__rt_effective_prio and rt_mutex_setprio, kernel/sched/core.c, which sets `pi_top_task` before
+ * the tracepoint; `waiter` is the same, but where it is NULL the verifier of some kernels believes
+ * that it is not). It is one of the events of that task's CPU, which may be another one: its run
+ * queue is locked, so that it does not move.
+ */
+static __always_inline void trace_priority(struct task_struct *owner, struct task_struct *current)
+{
+    struct trace_context tc;
+    int prio = owner->normal_prio;
+
+    if (!bpf_core_field_exists(owner->pi_top_task) || !get_cpu_of(&tc, task_cpu(owner)))
+        return;
+    struct task_struct *top = owner->pi_top_task;
+    if (top) {
+        int inherited = top->prio;
+        if (inherited < prio)
+            prio = inherited;
+    }
+    tc.now_ns = bpf_ktime_get_ns();
+    write_event(&tc, TARDY_PRIORITY, 0, prio, owner->pid, current->pid, 0);
+}
+
 /* The kernel has interrupts off from the begin of the wait to here. */
 SEC("tp_btf/sched_pi_setprio")
 int BPF_PROG(on_sched_pi_setprio, struct task_struct *owner, struct task_struct *waiter)
@@ -192,6 +216,7 @@ int BPF_PROG(on_sched_pi_setprio, struct task_struct *owner, struct task_struct 
     struct task_struct *current = bpf_get_current_task_btf();
     struct trace_context tc;
 
+    trace_priority(owner, current);
     /* In this order: the verifier does not let `waiter` be read, for which `current` may stand. */
     if (get_thread(current->pid, current->prio) && waiter == current && get_trace_context(&tc))
         trace_task(&tc, TARDY_LOCK_OWNER, 0, owner, owner->pid, owner->prio);

@@ -154,6 +154,12 @@ pub enum EventKind {
         /// The thread that has it, as its memory says; 0 where it does not.
         owner: u32,
     },
+    /// The task, of this CPU, has another priority from now on, [`Event::prio`]: of who waits for
+    /// its lock, or its own again. Another CPU may have recorded it.
+    Priority {
+        /// The task that gave it.
+        by: u32,
+    },
     /// A stack was walked, beginning at this time; `flags`: see [`super::why`].
     Stack {
         /// For [`super::EventReader::stack`].
@@ -272,6 +278,7 @@ impl EventKind {
             header::TARDY_LOCK_END => Self::LockEnd { lock: a },
             header::TARDY_LOCK_OWNER => Self::LockOwner { comm: comm(a, b) },
             header::TARDY_FUTEX_WAIT => Self::FutexWait { lock: a, owner: b as u32 },
+            header::TARDY_PRIORITY => Self::Priority { by: a as u32 },
             header::TARDY_STACK => Self::Stack { number: a, took_ns: b },
             header::TARDY_FUNCTION => Self::Function { took_ns: a, address: b },
             header::TARDY_TIMER_INTERRUPT => Self::VectorExit { vector: vector::LOCAL_TIMER },

@@ -33,11 +33,9 @@ struct trace_context {
     u64 now_ns;
 };
 
-/* All but the time; false on a CPU for which there is no room. */
-static __always_inline int get_cpu(struct trace_context *tc)
+/* All but the time, for that CPU; false for one for which there is no room. */
+static __always_inline int get_cpu_of(struct trace_context *tc, u32 cpu_id)
 {
-    u32 cpu_id = bpf_get_smp_processor_id();
-
     tc->cpu_id = cpu_id;
     if (cpu_id >= TARDY_CPUS)
         return 0;
@@ -47,6 +45,11 @@ static __always_inline int get_cpu(struct trace_context *tc)
     barrier_var(cpu);
     tc->cpu = cpu;
     return 1;
+}
+
+static __always_inline int get_cpu(struct trace_context *tc)
+{
+    return get_cpu_of(tc, bpf_get_smp_processor_id());
 }
 
 static __always_inline int get_trace_context(struct trace_context *tc)

@@ -75,6 +75,9 @@ enum tardy_kind {
      * `flags`: enum tardy_futex; a: address of the lock; b: the thread that has it as the lock's
      * memory says, 0 where it does not. */
     TARDY_FUTEX_WAIT = 24,
+    /* `pid`, `prio`: a task of this CPU that gets another priority, of who waits for its lock, or its
+     * own again; a: the task that does so, which may be on another CPU. */
+    TARDY_PRIORITY = 25,
 };
 
 /* Kinds of locks of programs. */

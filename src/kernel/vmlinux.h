@@ -69,7 +69,7 @@ struct cfs_rq {
 
 struct rt_rq {
     /* Before 6.12; later only with control groups of real-time tasks. */
-    int rt_throttled;
+    unsigned int rt_throttled;
 };
 
 struct sched_rt_entity {
@@ -101,6 +101,7 @@ struct task_struct {
     int pid;
     int tgid;
     int prio;
+    int normal_prio;
     /* `int`, and `u8` in 7.2: the loader adapts what has no sign. */
     unsigned int on_rq;
     unsigned long nvcsw;
@@ -115,6 +116,8 @@ struct task_struct {
     struct sched_dl_entity *dl_server;
     bool throttled;
     void *pi_blocked_on;
+    /* Who waits for one of its locks, with the highest priority of all that do. */
+    struct task_struct *pi_top_task;
     /* With PREEMPT_RT a task counts its softirqs itself. */
     int softirq_disable_cnt;
     unsigned int in_iowait : 1;

@@ -127,6 +127,8 @@ impl Window {
         self.idle |= ends_idle(event.kind);
         match (event.kind, nesting(event.kind)) {
             (EventKind::Switch { .. }, _) => !std::mem::replace(&mut self.switch, true),
+            // Of the task that has the CPU, or of one that has a switch of its own.
+            (EventKind::Priority { .. }, _) => true,
             (EventKind::Idle { .. }, _) => {
                 self.idle = true;
                 !was_idle

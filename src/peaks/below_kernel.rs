@@ -2,7 +2,7 @@
 //! the hypervisor may have taken, and what shows that.
 
 use super::{
-    Event,
+    Event, EventKind,
     contexts::{ns, segments},
     late_wakeup::LateWakeup,
     names,
@@ -163,6 +163,8 @@ fn other(wakeup: &LateWakeup<'_>, cpu: u32, own_cpu: u32, own: Silence) -> Other
     let mut events = Vec::new();
     let [from_ns, to_ns] = [since_ns, inner.to_ns].map(i64::unsigned_abs);
     let is_known = wakeup.source.events(cpu, from_ns, to_ns, &mut events);
+    // Another CPU may have recorded them.
+    events.retain(|event| !matches!(event.kind, EventKind::Priority { .. }));
     if !is_known || events.iter().any(|event| inner.has(event)) {
         return Other::NotSilent;
     }

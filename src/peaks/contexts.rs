@@ -16,7 +16,7 @@ const DEEPEST: usize = 8;
 pub(crate) struct CurrentTask {
     /// Its number; 0 is the idle task.
     pub pid: u32,
-    /// The kernel's priority when it was switched in.
+    /// The kernel's priority by then, with what it inherits.
     pub prio: i16,
     /// Its name, padded with zeros.
     pub comm: [u8; 16],
@@ -77,6 +77,7 @@ impl State {
         match event.kind {
             EventKind::Switch { comm, ahead } => self.switch(event, comm, ahead),
             EventKind::Waking { by, .. } => return self.found_at_waking(event, by),
+            EventKind::Priority { .. } => return self.inherits(event),
             EventKind::IrqEntry { line, action } => {
                 self.enter(HardirqSource::Irq { line, action });
             }
@@ -121,6 +122,14 @@ impl State {
             task.ahead = is_served.then_some(RunsAhead::FairServer);
         }
         was_served != is_served
+    }
+
+    /// The task that runs gets another priority; whether it is that one.
+    fn inherits(&mut self, event: &Event) -> bool {
+        let Some(task) = self.task.as_mut().filter(|task| task.pid == event.pid) else {
+            return false;
+        };
+        std::mem::replace(&mut task.prio, event.prio) != event.prio
     }
 
     fn enter(&mut self, hard: HardirqSource) {
@@ -184,7 +193,9 @@ pub(crate) fn segments(events: &[Event], from_ns: i64, to_ns: i64) -> Vec<Segmen
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peaks::test_events::{at, irq, irq_end, softirq, softirq_end, switch, vector};
+    use crate::peaks::test_events::{
+        at, irq, irq_end, priority, softirq, softirq_end, switch, vector,
+    };
 
     /// From, up to, the task, the softirq, and whether a hard interrupt lies over both.
     type Shape = (i64, i64, Option<u32>, Option<u32>, bool);
@@ -239,6 +250,19 @@ mod tests {
         let named = shapes(&segments(&events, 10, 40));
         assert_eq!(named[1], (20, 30, Some(8), None, false));
         assert_eq!(named[2], (30, 40, Some(7), Some(3), false));
+    }
+
+    #[test]
+    fn a_task_has_the_priority_that_it_inherits_until_it_has_its_own_again() {
+        let events = [
+            at(5, switch(7, 120, "a")),
+            at(20, priority(7, 49)),
+            at(25, priority(8, 9)),
+            at(30, priority(7, 120)),
+        ];
+        let named = segments(&events, 10, 40);
+        let prios: Vec<_> = named.iter().map(|s| (s.from_ns, s.task.map(|t| t.prio))).collect();
+        assert_eq!(prios, [(10, Some(120)), (20, Some(49)), (30, Some(120))]);
     }
 
     #[test]

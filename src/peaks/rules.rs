@@ -31,6 +31,9 @@ const SWITCH_NS: i64 = 2_000;
 /// that the thread is switched in.
 const ENTRY_NS: u64 = 3_000;
 
+/// Kernel priorities below this are real-time.
+const MAX_RT_PRIO: i16 = 100;
+
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
 const CHOSEN_NS: i64 = 20_000;
 
@@ -50,6 +53,8 @@ pub(crate) struct CauseClassifier<'a> {
     marks: Vec<i64>,
     /// When it was woken, by time.
     wakings: Vec<i64>,
+    /// The priorities that it inherited, or had again, by time.
+    inherited: Vec<(i64, i16)>,
     /// What its sleeps were for.
     pub(super) sleeps: Sleeps<'a>,
     /// When it was woken, and could not run.
@@ -63,7 +68,8 @@ impl<'a> CauseClassifier<'a> {
     /// Looks at what bears on all pieces.
     #[must_use]
     pub(crate) fn new(wakeup: &'a LateWakeup<'a>) -> Self {
-        let mine = |event: &&Event| event.pid == wakeup.me.tid;
+        let inherits = |event: &Event| matches!(event.kind, EventKind::Priority { .. });
+        let mine = |event: &&Event| event.pid == wakeup.me.tid && !inherits(event);
         let all = wakeup.events();
         let events: Vec<Event> = all.iter().filter(mine).copied().collect();
         let from_ns = wakeup.late.t_ns;
@@ -83,6 +89,11 @@ impl<'a> CauseClassifier<'a> {
             marks,
             locks,
             wakings: wakings().map(|event| ns(event.at_ns)).collect(),
+            inherited: all
+                .iter()
+                .filter(|event| inherits(event) && event.pid == wakeup.me.tid)
+                .map(|event| (ns(event.at_ns), event.prio))
+                .collect(),
             woken_held: wakings()
                 .filter_map(|event| Some((ns(event.at_ns), Hold::of_waking(event.flags)?)))
                 .collect(),
@@ -104,6 +115,7 @@ impl<'a> CauseClassifier<'a> {
         }
         into.extend(self.idle_exits.cuts(span.cpu));
         into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
+        into.extend(self.inherited.iter().map(|(at_ns, _)| *at_ns));
         into.extend([self.wakeup.earlier.until_ns, self.wakeup.begun_ns()]);
         let first = self.marks.partition_point(|at| *at < span.from_ns);
         into.extend(self.marks[first..].iter().take_while(|at| **at <= span.to_ns));
@@ -146,6 +158,16 @@ impl<'a> CauseClassifier<'a> {
         }
     }
 
+    /// Whether a task may run before the thread, by the priority that this one has then.
+    fn goes_first(&self, piece: &Piece<'_>, task: &CurrentTask) -> bool {
+        let me = self.wakeup.me;
+        let next = self.inherited.partition_point(|(at_ns, _)| *at_ns <= piece.from_ns);
+        match next.checked_sub(1).and_then(|last| self.inherited.get(last)) {
+            Some((_, prio)) => goes_first(*prio < MAX_RT_PRIO, *prio, task),
+            None => goes_first(me.real_time, me.prio, task),
+        }
+    }
+
     /// The timer's interrupt has not come.
     fn late_interrupt(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         if let Some(exit) = self.idle_exits.why(piece, segment) {
@@ -173,7 +195,7 @@ impl<'a> CauseClassifier<'a> {
         if dispatch::is_usual(self.wakeup, piece, &task) {
             return piece::own_path(self.wakeup);
         }
-        if goes_first(me.real_time, me.prio, &task) && task.pid != 0 {
+        if self.goes_first(piece, &task) && task.pid != 0 {
             return self.going_first(piece, segment, &task);
         }
         if let Some(served) = holds::served(me, &task) {
@@ -329,8 +351,7 @@ impl<'a> CauseClassifier<'a> {
     fn moving(&self, piece: &Piece<'_>, segment: &Segment, from: u32, to: u32) -> NamedCause {
         let me = self.wakeup.me;
         let is_other = |task: &CurrentTask| ![0, me.tid].contains(&task.pid);
-        match segment.task.filter(|task| is_other(task) && goes_first(me.real_time, me.prio, task))
-        {
+        match segment.task.filter(|task| is_other(task) && self.goes_first(piece, task)) {
             Some(task) => self.going_first(piece, segment, &task),
             None => NamedCause::measured(Cause::Migration, format!("CPU {from} to CPU {to}")),
         }
@@ -342,7 +363,7 @@ impl<'a> CauseClassifier<'a> {
         match segment.task {
             Some(task) if task.pid == me.tid => self.running(piece, segment),
             Some(task) if segment.softirq.is_none() => {
-                let first = task.pid != 0 && goes_first(me.real_time, me.prio, &task);
+                let first = task.pid != 0 && self.goes_first(piece, &task);
                 match first {
                     true => self.going_first(piece, segment, &task),
                     false => self.held_back(piece, &task),

@@ -42,6 +42,10 @@ pub(super) fn futex_wait(pid: u32, lock: u64, owner: u32) -> Event {
     about(pid, 0, EventKind::FutexWait { lock, owner })
 }
 
+pub(super) fn priority(pid: u32, prio: i16) -> Event {
+    about(pid, prio, EventKind::Priority { by: 0 })
+}
+
 pub(super) fn migrate(pid: u32, from: u32, to: u32) -> Event {
     about(pid, 0, EventKind::Migrate { from, to })
 }

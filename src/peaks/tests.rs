@@ -276,6 +276,7 @@ fn any_event() -> impl Strategy<Value = (i64, Event)> {
         ]
         .prop_map(|ahead| EventKind::Switch { comm: *b"some\0\0\0\0\0\0\0\0\0\0\0\0", ahead }),
         Just(EventKind::Waking { by: 500, cpu: 1 }),
+        Just(EventKind::Priority { by: 500 }),
         (0_u32..2, 0_u32..3).prop_map(|(from, to)| EventKind::Migrate { from, to }),
         (0_u32..3).prop_map(|line| EventKind::IrqEntry { line, action: [0; 16] }),
         (0_u32..3).prop_map(|line| EventKind::IrqExit { line }),

@@ -265,6 +265,12 @@ impl Drawing<'_> {
                 drawn.detail = Some("has the lock, and gets the priority of the waiter".into());
                 drawn
             }
+            EventKind::Priority { by } => {
+                let mut drawn = point("priority", self.name_of(event.pid));
+                let now = names::priority(event.prio);
+                drawn.detail = Some(format!("now {now}, set by {}", self.name_of(by)));
+                drawn
+            }
             EventKind::Timer { callback, .. } => {
                 moment(event.cpu, Lane::Hardirq, "timer", self.wakeup.function(callback))
             }

@@ -1,7 +1,7 @@
 //! What the events of a wait tell that it did not see: not all that a kernel does is recorded.
 
 use super::{
-    EventKind,
+    Event, EventKind,
     contexts::ns,
     late_wakeup::LateWakeup,
     piece::Piece,
@@ -50,5 +50,7 @@ pub(super) fn is_empty_gap(wakeup: &LateWakeup<'_>) -> bool {
     let gap_ns = wakeup.late.t_ns..=wakeup.end_ns();
     let own = wakeup.cpus.get(&wakeup.me.cpu);
     let mut events = own.into_iter().flat_map(|cpu| &cpu.events);
-    wakeup.me.spins && !events.any(|event| gap_ns.contains(&ns(event.at_ns)))
+    // Another CPU may have recorded what it inherits.
+    let is_own = |event: &Event| !matches!(event.kind, EventKind::Priority { .. });
+    wakeup.me.spins && !events.any(|event| is_own(event) && gap_ns.contains(&ns(event.at_ns)))
 }

@@ -234,7 +234,7 @@ pub struct Moment {
     /// What: `irq`, `softirq`, `timer`, `vector`, `task`, `idle`, `waking`, `migration`, `ipi`,
     /// `page_fault`, `nmi`, `steal`, `lock`, `lock_owner`, `stopped`, `expiry`, `stack`, `woke`,
     /// `sent`, `received`, `function`, `poll`, `frequency` (to which the kernel set the CPU),
-    /// `sibling` (a hardware thread of the same core).
+    /// `sibling` (a hardware thread of the same core), `priority` (inherited, or its own again).
     pub what: String,
     /// Its name: an interrupt's, a softirq's, a task's, a function's.
     pub name: String,

@@ -41,7 +41,9 @@
  *   word ADDRESS VALUE         the 32 bits of the memory of programs at that address
  *   syscall N [A B C], sysret  the current task is in that system call, with these arguments (0
  *                              where they are left out), until sysret
- *   pi_wait TID                sched_pi_setprio: the current task waits for a lock that TID has
+ *   pi_wait TID                sched_pi_setprio: the current task waits for a lock that TID has, which
+ *                              gets its priority
+ *   pi_done TID                sched_pi_setprio: nobody waits for it any more
  */
 #ifndef TARDY_REPLAY_H
 #define TARDY_REPLAY_H
@@ -200,7 +202,7 @@ static void add_task(char **args)
     }
     struct host_task *it = &host_tasks[host_task_count++];
     it->task.pid = number(args[0]);
-    it->task.prio = atoi(args[1]);
+    it->task.prio = it->task.normal_prio = atoi(args[1]);
     it->task.tgid = args[3] ? number(args[3]) : it->task.pid;
     it->task.start_time = 1;
     it->sleep.task = &it->task;
@@ -323,6 +325,14 @@ static void of_interrupts(char *word, char **args, int is_seen)
     }
 }
 
+/* The tracepoint comes before the change. */
+static void set_priority(struct task_struct *owner, struct task_struct *waiter, int is_seen)
+{
+    owner->pi_top_task = waiter;
+    is_seen ? see_pi_wait(owner, waiter) : (void)0;
+    owner->prio = waiter && waiter->prio < owner->normal_prio ? waiter->prio : owner->normal_prio;
+}
+
 static void of_current(char *word, char **args, int is_seen)
 {
     struct host_task *current = here()->current;
@@ -350,7 +360,9 @@ static void of_current(char *word, char **args, int is_seen)
         current->task.pi_blocked_on = NULL;
     } else if (!strcmp(word, "pi_wait")) {
         current->task.pi_blocked_on = current;
-        is_seen ? see_pi_wait(&find(args[0])->task, &current->task) : (void)0;
+        set_priority(&find(args[0])->task, &current->task, is_seen);
+    } else if (!strcmp(word, "pi_done")) {
+        set_priority(&find(args[0])->task, NULL, is_seen);
     } else {
         of_interrupts(word, args, is_seen);
     }
@@ -373,7 +385,8 @@ static void happen(char *word, char **args)
         is_seen ? see_rename(&task->task, args[1]) : (void)0;
         set_name(&task->task, args[1]);
     } else if (!strcmp(word, "prio")) {
-        find(args[0])->task.prio = args[1] ? atoi(args[1]) : 0;
+        struct task_struct *task = &find(args[0])->task;
+        task->prio = task->normal_prio = args[1] ? atoi(args[1]) : 0;
     } else if (!strcmp(word, "serve")) {
         struct rq *rq = &here()->rq;
         u64 by = number(args[1]);

@@ -134,3 +134,21 @@ fn each_handler_of_a_shared_line_has_its_name_and_its_time() {
     let expected = [(1_000, 16, *b"ehci_hcd:usb1\0\0\0"), (1_500, 16, *b"a_driver_with_a\0")];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_priority_that_a_running_task_inherits_is_an_event_of_its_cpu() {
+    // The task 9 has CPU 0, and 7 waits for its lock on CPU 1.
+    let events = "1000 0 switch R 9\n2000 1 switch R 7\n3000 1 pi_wait 9\n4000 1 switch S 0\n\
+                  5000 0 pi_done 9\n6000 0 waking 7\n";
+    let text = format!("task 7 49 seven\ntask 9 120 nine\n{events}");
+    let reader = record(&text, &[(7, 49)]);
+    let told = |from_ns, cpu| {
+        let mut found = Vec::new();
+        assert!(reader.events(cpu, from_ns, u64::MAX, &mut found));
+        let of = found.iter().filter(|event| matches!(event.kind, EventKind::Priority { .. }));
+        of.map(|event| (event.at_ns, event.pid, event.prio)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(0, 0), [(3_000, 9, 49), (5_000, 9, 120)]);
+    assert_eq!(told(4_500, 0), [(3_000, 9, 49), (5_000, 9, 120)], "it still has the CPU");
+    assert!(told(0, 1).is_empty());
+}

@@ -259,3 +259,29 @@ fn a_thread_that_is_woken_when_it_may_not_run() {
     assert_eq!(named(woken::THROTTLING), throttled("real-time throttling"));
     assert_eq!(named(woken::QUOTA), throttled("CPU quota of its group"));
 }
+
+#[test]
+fn a_task_that_inherits_a_priority_while_it_runs_goes_first_from_then_on() {
+    let boosted = |prio: i16| {
+        let mut events = wake_up(hack(), 0, 2_000, 3_000, 60_000);
+        events.extend([(2_500, priority(500, prio)), (40_000, priority(500, 120))]);
+        case([2_000, 0, 1_000, 57_000, 2_000], events).peak().blame
+    };
+    let first = |parts: &[Part]| {
+        parts.iter().filter(|part| part.cause == Cause::Thread).map(|part| part.ns).sum::<u64>()
+    };
+    assert_eq!(first(&boosted(4)), 36_500, "until it has let the lock go");
+    assert_eq!(first(&boosted(49)), 0, "it is lower all the same");
+}
+
+#[test]
+fn a_thread_that_inherits_a_priority_is_above_those_below_it() {
+    let by = |inherited: &[(i64, Event)]| {
+        let mut events = wake_up(switch(600, 4, "hog"), 0, 2_000, 3_000, 60_000);
+        events.extend(inherited.iter().copied());
+        case([2_000, 0, 1_000, 57_000, 2_000], events).main().cause
+    };
+    assert_eq!(by(&[]), Cause::Thread);
+    assert_eq!(by(&[(2_500, priority(ME, 2))]), Cause::Nonpreemptible);
+    assert_eq!(by(&[(1_000, priority(ME, 2)), (2_500, priority(ME, 9))]), Cause::Thread);
+}
