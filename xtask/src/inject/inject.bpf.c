@@ -47,10 +47,54 @@ struct {
 /* Delays for which the log had no room. */
 u64 lost;
 
+#ifdef INJECT_OLD
+/* Twice the longest delay in counted time, where such a copy takes 20 us or more. */
+#define COPIES 500
+
+struct inject_copy {
+    char to[16384];
+    char from[16384];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct inject_copy);
+} copies SEC(".maps");
+
+/*
+ * Without bpf_loop. The kernel follows each turn when it loads the program, so that there are few,
+ * of long copies; in a global function it does so once, and not once for each program.
+ */
+__attribute__((noinline)) int wait_until(u64 end)
+{
+    u32 key = 0;
+    struct inject_copy *copy = bpf_map_lookup_elem(&copies, &key);
+
+    if (!copy)
+        return 0;
+    for (u32 turn = 0; turn < COPIES; turn++) {
+        bpf_probe_read_kernel(copy->to, sizeof(copy->to), copy->from);
+        if (bpf_ktime_get_ns() >= end)
+            return 1;
+    }
+    return 0;
+}
+#else
 static long is_over(u64 turn, void *context)
 {
     return bpf_ktime_get_ns() >= *(u64 *)context;
 }
+
+static __always_inline void wait_until(u64 end)
+{
+    bpf_loop(1 << 23, is_over, &end, 0);
+}
+
+extern void bpf_preempt_disable(void) __weak __ksym;
+extern void bpf_preempt_enable(void) __weak __ksym;
+#endif
 
 static __always_inline void
 log_delay(u32 kind, u32 cpu, u64 at_ns, u64 end_ns, u64 expires_ns, u32 pid)
@@ -123,7 +167,7 @@ static __always_inline void delay(u32 kind)
         return;
     expires = state->expires_ns;
     end = at + (ns < INJECT_LONGEST_NS ? ns : INJECT_LONGEST_NS);
-    bpf_loop(1 << 23, is_over, &end, 0);
+    wait_until(end);
     if (kind == INJECT_HARDIRQ || kind == INJECT_DEVICE) {
         state->delaying_irq = kind;
     } else if (kind == INJECT_SOFTIRQ || kind == INJECT_SOFTIRQ_THREAD) {
@@ -297,10 +341,12 @@ TRACE_INTERRUPT(call_function_single)
 TRACE_INTERRUPT(irq_work)
 
 /* `ksoftirqd/0`, or `ktimers/0` of a real-time kernel. */
-static __always_inline int is_softirq_thread(struct task_struct *task)
+static __always_inline int is_softirq_thread(void)
 {
-    const char *name = task->comm;
+    char name[16] = {};
 
+    if (bpf_get_current_comm(name, sizeof(name)))
+        return 0;
     return name[0] == 'k' && ((name[1] == 's' && name[2] == 'o' && name[3] == 'f')
                               || (name[1] == 't' && name[2] == 'i' && name[3] == 'm'));
 }
@@ -313,7 +359,7 @@ int BPF_PROG(on_softirq_entry)
     if (state)
         state->softirq_ns = bpf_ktime_get_ns();
     delay(INJECT_SOFTIRQ);
-    if (is_softirq_thread(bpf_get_current_task_btf()))
+    if (is_softirq_thread())
         delay(INJECT_SOFTIRQ_THREAD);
     return 0;
 }
@@ -384,9 +430,13 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-             u32 prev_state)
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+#ifdef INJECT_OLD
+    u32 prev_state = task_state(prev);
+#else
+    u32 prev_state = ctx[3];
+#endif
     u32 from = prev->pid, to = next->pid;
     struct inject_cpu *state = this_cpu();
 
@@ -402,6 +452,23 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
     if (!to)
         delay(INJECT_TO_IDLE);
     return 0;
+}
+
+/*
+ * Where the task cannot be preempted. Programs of system calls can be in 7.2, so that they turn it
+ * off themselves, as they can since 6.10.
+ */
+static __always_inline void delay_syscall(void)
+{
+#ifndef INJECT_OLD
+    if (bpf_ksym_exists(bpf_preempt_disable)) {
+        bpf_preempt_disable();
+        delay(INJECT_SYSCALL);
+        bpf_preempt_enable();
+        return;
+    }
+#endif
+    delay(INJECT_SYSCALL);
 }
 
 /*
@@ -421,7 +488,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
             state->mutex_ns = bpf_ktime_get_ns();
         delay(INJECT_ARMING);
     } else if (is_commanded(bpf_get_smp_processor_id(), tid)) {
-        delay(INJECT_SYSCALL);
+        delay_syscall();
     }
     return 0;
 }

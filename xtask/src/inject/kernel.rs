@@ -6,12 +6,22 @@ use std::sync::mpsc::Sender;
 
 use anyhow::{Context, Result};
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer,
+    RingBufferBuilder,
+    btf::{Btf, BtfType},
 };
+
+use tardy::sys::{kernel_config::release, root::Root};
 
 use super::{InjectLogEntry, plan::DelayContext};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
+/// For kernels before the first with `bpf_loop`.
+const OLD_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject-old.bpf.o"));
+const WITH_LOOP: (u32, u32) = (5, 17);
+
+/// Where the kernel describes its types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// `enum inject_kind`: its numbers, from 1, by the names of the log.
 const NAMES: [&str; 22] = [
@@ -73,14 +83,17 @@ impl InjectPrograms {
     /// Loads what these kinds need; none runs yet. `targets` are the measured threads and their
     /// CPUs.
     pub(super) fn load(targets: &[(i32, u32)], kinds: &[DelayContext]) -> Result<Self> {
-        let mut object = ObjectBuilder::default().open_memory(OBJECT)?;
+        let is_old = release(&Root::default()).is_some_and(|release| release < WITH_LOOP);
+        let code = if is_old { OLD_OBJECT } else { OBJECT };
+        let mut object = ObjectBuilder::default().open_memory(code)?;
+        leave_out_unknown(&mut object)?;
         let in_irq_thread = object.progs_mut().find(|program| program.name() == IN_IRQ_THREAD);
         if let Some(mut program) = in_irq_thread {
             program.set_autoload(kinds.contains(&DelayContext::IrqThread));
         }
         let object = object
             .load()
-            .context("the kernel refuses the injector; it takes root, BTF and Linux 5.17")?;
+            .context("the kernel refuses the injector; it takes root, BTF and Linux 5.10")?;
         let kernel = Self { object, links: Vec::new() };
         let known = kernel.map("targets")?;
         for (tid, cpu) in targets {
@@ -129,6 +142,20 @@ impl InjectPrograms {
         let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
         Ok(word(&bytes, 0).unwrap_or(0))
     }
+}
+
+/// Programs of tracepoints that this kernel has not: those of locks came with 5.19.
+fn leave_out_unknown(object: &mut OpenObject) -> Result<()> {
+    let types = Btf::from_path(BTF).context("the kernel does not describe its types")?;
+    for mut program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        let Some(tracepoint) = section.strip_prefix("tp_btf/") else { continue };
+        let found: Option<BtfType<'_>> = types.type_by_name(&format!("btf_trace_{tracepoint}"));
+        if found.is_none() {
+            program.set_autoload(false);
+        }
+    }
+    Ok(())
 }
 
 impl CommandWriter {

@@ -78,14 +78,14 @@ fn chosen() -> Vec<Guest> {
 }
 
 /// Runs all of these, some at a time.
-fn run_all(guests: &[Guest], seed: u64, place: &Path) -> Vec<(String, Option<Outcome>)> {
+fn run_all(guests: &[Guest], seed: u64, place: &Path) -> Vec<(Guest, Option<Outcome>)> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..LANES.min(guests.len()) {
             scope.spawn(|| {
                 while let Some(guest) = guests.get(next.fetch_add(1, Relaxed)) {
                     let outcome = guest.run(seed, place);
-                    done.lock().unwrap().push((guest.name(), outcome));
+                    done.lock().unwrap().push((*guest, outcome));
                 }
             });
         }
@@ -93,13 +93,15 @@ fn run_all(guests: &[Guest], seed: u64, place: &Path) -> Vec<(String, Option<Out
     done.into_inner().unwrap()
 }
 
-/// What is demanded of each guest: all of it.
-fn faults(outcome: &Outcome) -> Vec<String> {
+/// What is demanded of each guest: all of it. The kernel's own tracer writes more than a tardy that
+/// is not optimised can read on the one CPU, so that a twentieth may be overwritten there.
+fn faults(guest: Guest, outcome: &Outcome) -> Vec<String> {
     let [judged, found, right, sized] = outcome.totals();
     let [lost, disturbed] = outcome.unknowable();
     let mut faults: Vec<String> =
         outcome.rows.values().flat_map(|row| row.wrong.iter().cloned()).collect();
-    if [found, right, sized] != [judged; 3] || lost + disturbed > 0 {
+    let may_be_lost = if guest.has_tracefs_alone() { judged / 20 } else { 0 };
+    if found != judged || [right, sized] != [judged - lost; 2] || lost + disturbed > may_be_lost {
         faults.push(format!("{judged} judged, {lost} lost, {disturbed} disturbed, {sized} right"));
     }
     if judged < FEWEST {
@@ -127,10 +129,10 @@ fn assert_all_come_back(guests: &[Guest], seed: u64) {
     let place = std::env::var_os("TARDY_TEST_TRUTH").map(PathBuf::from);
     let place = place.as_deref().unwrap_or_else(|| directory.path());
     let mut wrong = Vec::new();
-    for (name, outcome) in run_all(guests, seed, place) {
+    for (guest, outcome) in run_all(guests, seed, place) {
         let Some(outcome) = outcome else { continue };
-        say(&format!("{name}:\n{}", outcome.table()));
-        let faults = faults(&outcome);
+        say(&format!("{}:\n{}", guest.name(), outcome.table()));
+        let faults = faults(guest, &outcome);
         say(&faults.join("\n"));
         wrong.extend(faults);
     }
