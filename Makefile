@@ -209,8 +209,9 @@ long-lab: long-build
 long-counted: long-build
 	$(LONG_TEST) --include-ignored --jobs 1 --test counted
 
+# No more repetitions than in make test: one guest takes half an hour for them.
 long-vm-%: programs
-	TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $* --limit 28m --stall 10m \
+	target/debug/xtask vm --kernel $* --limit 28m --stall 10m \
 		--also unprivileged:: --also leaves_nothing:: --also attach:: \
 		--also root_cures::an_interrupt_that_is_planted_in_a_guest_is_found_cured_and_left_as_it_was
 
