@@ -132,6 +132,7 @@ impl Listed<'_> {
             }
         };
         let probe = words::probe(&run.probe, run.messages.as_ref());
+        let measured = words::under(&probe, &words::loads_key(&run.loads));
         let length = match (run.status, run.duration_ns) {
             (Status::Imported, 0) => "length unknown".into(),
             _ => span(run.duration_ns as f64 / 1e9),
@@ -141,9 +142,9 @@ impl Listed<'_> {
             run.validity.displayed().into(),
             match run.command_failure() {
                 Some(how) => {
-                    format!("command {how}; {probe} {}, {length}", words::loads(&run.loads))
+                    format!("command {how}; {measured}, {length}")
                 }
-                None => format!("{probe} {}, {length}", words::loads(&run.loads)),
+                None => format!("{measured}, {length}"),
             },
             run.max().map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
         ]
@@ -275,10 +276,12 @@ mod tests {
         let listing = store.listing().unwrap();
         let runs = listed(&listing, None);
         assert_eq!(table(&runs, None), table(&runs, Some(100)));
-        let narrow = table(&runs, Some(76));
-        assert!(narrow.iter().all(|line| line.chars().count() <= 76), "{narrow:?}");
+        let narrow = table(&runs, Some(90));
+        assert!(narrow.iter().all(|line| line.chars().count() <= 90), "{narrow:?}");
         assert!(narrow[1].starts_with(id) && narrow[2].starts_with("named "), "{narrow:?}");
-        assert!(narrow[1].contains("timer idle, 20 s") && narrow[1].ends_with("2.40 ms"));
+        assert!(
+            narrow[1].contains("timer, no load started, 20 s") && narrow[1].ends_with("2.40 ms")
+        );
         let narrower = table(&runs, Some(54));
         assert!(narrower.iter().all(|line| line.chars().count() <= 54), "{narrower:?}");
         assert!(narrower[1].contains("questionable") && narrower[1].ends_with("2.40 ms"));

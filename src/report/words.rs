@@ -22,6 +22,8 @@ pub fn line(document: &Document) -> String {
         // Threads of others have their own.
         parts.extend(document.setup.found.policy.clone());
     }
+    let conditions = document.conditions.as_ref();
+    parts.extend(conditions.and_then(|found| found.foreign.as_ref()?.text()));
     parts.extend(document.provenance.remark());
     parts.extend(without_host::mark(document));
     parts.join(", ")
@@ -49,14 +51,37 @@ pub fn beyond_tracepoint(frames: &[String]) -> &[String] {
     first.and_then(|first| frames.get(first..)).unwrap_or_default()
 }
 
-/// `under hackbench`, "under `stress-ng --vm 2`", `idle`; `load unknown` of an imported run.
+/// How a run without a load is called: what else ran on the machine is not known from that.
+const NO_LOAD: &str = "no load started";
+
+/// The same where programs read it: in keys of trends, and in questions to the store.
+const NO_LOAD_KEY: &str = "idle";
+
+/// `under hackbench`, "under `stress-ng --vm 2`", `no load started`; `load unknown` of an imported
+/// run.
 #[must_use]
 pub fn loads(loads: &[LoadRecord]) -> String {
-    let names: Vec<_> = loads.iter().filter(|load| load.name != "idle").map(load).collect();
+    let key = loads_key(loads);
+    if key == NO_LOAD_KEY { NO_LOAD.into() } else { key }
+}
+
+/// `timer under hackbench`; `timer, no load started`.
+#[must_use]
+pub fn under(what: &str, loads_key: &str) -> String {
+    match loads_key {
+        NO_LOAD_KEY => format!("{what}, {NO_LOAD}"),
+        loads => format!("{what} {loads}"),
+    }
+}
+
+/// As [`loads`], for programs.
+#[must_use]
+pub fn loads_key(loads: &[LoadRecord]) -> String {
+    let names: Vec<_> = loads.iter().filter(|load| load.name != NO_LOAD_KEY).map(load).collect();
     if names == [UNKNOWN_LOAD] {
         return "load unknown".into();
     }
-    if names.is_empty() { "idle".into() } else { format!("under {}", names.join(" + ")) }
+    if names.is_empty() { NO_LOAD_KEY.into() } else { format!("under {}", names.join(" + ")) }
 }
 
 /// A load by its name, a command by its text.
@@ -141,7 +166,10 @@ pub fn command(argv: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::{
+        report::fixture,
+        run::conditions::{ConditionsRecord, ForeignRecord, ForeignUser},
+    };
 
     #[test]
     fn the_line_of_messages_has_carrier_rate_and_both_ends() {
@@ -153,9 +181,16 @@ mod tests {
         let text = line(&stream);
         let ends = "local on CPU 0 at fifo 90, remote on CPU 1 at fifo 80";
         let probe = "stream (udp, 64 bytes) at 10 kpps each way for 20 s";
-        assert!(text.ends_with(&format!("idle, {probe}, {ends}")), "{text}");
+        assert!(text.ends_with(&format!("no load started, {probe}, {ends}")), "{text}");
         let timer = line(&fixture::of("timer", &["cpu0"]));
-        assert!(timer.ends_with("idle, timer for 20 s, fifo 90"), "{timer}");
+        assert!(timer.ends_with("no load started, timer for 20 s, fifo 90"), "{timer}");
+        let mut beside = fixture::of("timer", &["cpu0"]);
+        let user = ForeignUser { name: "spin".into(), processes: 6, cpus: 1.94 };
+        let foreign = Some(ForeignRecord { share: 0.971, users: vec![user] });
+        beside.conditions = Some(ConditionsRecord { foreign, ..ConditionsRecord::default() });
+        let text = line(&beside);
+        let others = "other programs used 97% of the measured CPUs (6 spin 1.94 CPUs)";
+        assert!(text.ends_with(&format!(", fifo 90, {others}")), "{text}");
     }
 
     #[test]

@@ -74,6 +74,53 @@ pub struct ConditionsRecord {
     /// where the log cannot be read or has lost its beginning, had it before, or where this kernel
     /// never logs it. Older runs have false there.
     pub rt_throttled: Option<bool>,
+    /// What other programs used; absent if unknown, and in older runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignRecord>,
+}
+
+/// What other programs used of the measured CPUs: neither tardy and what it started, nor the
+/// processes of attached threads.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ForeignRecord {
+    /// Their share of the time of the measured CPUs, from 0 to 1, from before the warm-up to the
+    /// end.
+    pub share: f64,
+    /// Those that used most, also on other CPUs.
+    pub users: Vec<ForeignUser>,
+}
+
+/// Other processes of one name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ForeignUser {
+    /// Their name.
+    pub name: String,
+    /// How many there are.
+    pub processes: u64,
+    /// CPU seconds per second; 2.0 is two CPUs busy.
+    pub cpus: f64,
+}
+
+/// Foreign programs that use less of the measured CPUs are not worth a word: a machine does
+/// something at all times.
+const FOREIGN_SHARE: f64 = 0.05;
+
+impl ForeignRecord {
+    /// `other programs used 97% of the measured CPUs (6 spin 1.94 CPUs)`; `None` if that is little.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let user = |user: &ForeignUser| match user.processes {
+            1 => format!("{} {:.2} CPUs", user.name, user.cpus),
+            many => format!("{many} {} {:.2} CPUs", user.name, user.cpus),
+        };
+        let users: Vec<String> = self.users.iter().map(user).collect();
+        let who = if users.is_empty() { String::new() } else { format!(" ({})", users.join(", ")) };
+        let share = self.share * 100.0;
+        (self.share >= FOREIGN_SHARE)
+            .then(|| format!("other programs used {share:.0}% of the measured CPUs{who}"))
+    }
 }
 
 /// What a measured thread used.

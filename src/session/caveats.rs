@@ -28,6 +28,7 @@ pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     found.extend(threads::caveats(evidence));
     found.extend(machine::caveats(&evidence.machine));
     found.extend(machine::of_work(evidence.work));
+    found.extend(machine::of_foreign(evidence));
     found.extend(recording::of_loads(&evidence.loads));
     found.extend(recording::caveats(&evidence.recording));
     found.extend(recording::of_series(evidence));

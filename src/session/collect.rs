@@ -78,6 +78,7 @@ pub(super) fn machine(
         virtualisation: document.facts.virtualisation.clone(),
         history: drained.monitor.history().clone(),
         cpu_use: counted.machine.iter().flat_map(|machine| &machine.cpus).copied().collect(),
+        foreign: document.conditions.as_ref().and_then(|found| found.foreign.clone()),
         nmis: nmis.map(|row| CpuCount { cpu: row.cpu, count: row.difference }).collect(),
         smis: drained.monitor.smis(),
         unread: unread(plan, drained),

@@ -1,6 +1,9 @@
 //! Watches what must not change during a run: the terms of the measured threads, and the
 //! conditions of the machine. Looks about once a second, from outside the measuring threads.
 
+use tardy_hot::clock::now_ns;
+
+use super::foreign_use::ForeignWatch;
 use crate::{
     run::{
         Deviation, GovernorChange, ThreadDeviation, UnreadSource,
@@ -36,6 +39,7 @@ pub(super) struct ConditionsMonitor {
     interrupts_back: Vec<String>,
     shield_unread: Vec<UnreadSource>,
     history: ConditionsHistory,
+    foreign: ForeignWatch,
     looks: u64,
 }
 
@@ -73,6 +77,7 @@ impl ConditionsMonitor {
             interrupts_back: Vec::new(),
             shield_unread: Vec::new(),
             history: ConditionsHistory::default(),
+            foreign: ForeignWatch::default(),
             looks: 0,
         }
     }
@@ -86,6 +91,7 @@ impl ConditionsMonitor {
     /// Reads how things are. Slow, and to be done before the measured time.
     pub(super) fn begin(&mut self) {
         self.history = ConditionsHistory::of(Conditions::read(&self.root, &self.measured));
+        self.foreign = ForeignWatch::begin(&self.root, now_ns());
     }
 
     /// Counts from here on what only counts: the end of the warm-up.
@@ -118,7 +124,13 @@ impl ConditionsMonitor {
             self.interrupts_back = shield.interrupts_back();
             self.shield_unread = shield.unread();
         }
+        self.foreign.end(&self.root, &self.measured, now_ns());
         self.history.add(Conditions::read(&self.root, &self.measured));
+    }
+
+    /// The processes beside the run.
+    pub(super) const fn foreign(&self) -> &ForeignWatch {
+        &self.foreign
     }
 
     /// In what measured threads were found otherwise than when they were armed.

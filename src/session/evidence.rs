@@ -7,7 +7,8 @@ use crate::{
     probes::{MessageEvidence, ThreadReport},
     run::{
         AttachRecord, CpuCount, FigureGap, HelperTime, ImpossibleFigure, MessageRecord, OsError,
-        ProbeRecord, SeriesSummary, ThreadDeviation, TraceRecord, UnreadSource, conditions::CpuUse,
+        ProbeRecord, SeriesSummary, ThreadDeviation, TraceRecord, UnreadSource,
+        conditions::{CpuUse, ForeignRecord},
         profile::ProfileCost,
     },
     setup::{
@@ -136,6 +137,8 @@ pub(super) struct MachineEvidence {
     pub history: ConditionsHistory,
     /// What the CPUs' time went to.
     pub cpu_use: Vec<CpuUse>,
+    /// What other programs used; `None` if unknown.
+    pub foreign: Option<ForeignRecord>,
     /// Non-maskable interrupts by CPU.
     pub nmis: Vec<CpuCount>,
     /// System management interrupts; `None` if nothing counts them.

@@ -16,6 +16,7 @@ mod ending;
 mod evidence;
 pub(crate) mod flight;
 mod figure_collector;
+mod foreign_use;
 mod helper_use;
 mod progress;
 mod quantiles;

@@ -11,7 +11,7 @@ use crate::{
         AskedSetup, Document, Facts, FoundSetup, FoundThread, KnownCost, LoadRecord, Provenance,
         Run, RunDirectory, RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceBy, TraceMode,
         TraceRecord, Validity,
-        conditions::ThreadUse,
+        conditions::{ForeignRecord, ThreadUse},
         figures::summarize_figure,
         hlog,
         summary::{SeriesHead, summarize},
@@ -207,8 +207,28 @@ pub(super) fn conditions(
         let nmi = counted.interrupts.iter().find(|row| row.source == "NMI" && row.cpu == cpu.cpu);
         cpu.nmis = nmi.map(|row| row.difference);
     }
+    conditions.foreign = foreign(document, drained, counted, &conditions.threads);
     document.machine.clone_from(&counted.machine);
     document.conditions = Some(conditions);
+}
+
+/// What other programs used of the measured CPUs. Simulated samples have none.
+fn foreign(
+    document: &Document,
+    drained: &Drained,
+    counted: &Counted,
+    threads: &[ThreadUse],
+) -> Option<ForeignRecord> {
+    let measured: Cpus = document.setup.found.cpus.as_ref()?.parse().ok()?;
+    let (cpus, counted_ns) = (measured.iter().count(), counted.counted_ns?);
+    let used = counted.machine.as_ref()?.cpus.iter().filter(|used| measured.contains(used.cpu));
+    let busy: f64 = used.map(|used| used.busy - used.steal).sum();
+    let own_ns: u64 = threads.iter().map(|thread| thread.cpu_ns).sum();
+    let free = (busy - own_ns as f64 / counted_ns.max(1) as f64) / cpus.max(1) as f64;
+    let rows = document.attached.iter().flat_map(|attached| &attached.rows);
+    let known = rows.filter_map(|row| i32::try_from(row.pid?).ok()).collect();
+    let own = i32::try_from(std::process::id()).ok()?;
+    drained.monitor.foreign().record((own, &known), cpus, free)
 }
 
 fn thread_use(report: &ThreadReport) -> ThreadUse {

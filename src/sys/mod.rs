@@ -31,6 +31,7 @@ pub mod nic_clock;
 pub mod perf;
 pub mod ports;
 pub mod process;
+pub mod processes;
 pub mod quota;
 pub mod ram_disk;
 pub mod region;

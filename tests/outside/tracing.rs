@@ -254,7 +254,7 @@ fn what_tracing_costs_is_measured_before_the_run_and_is_no_part_of_it() {
     let known = &later["trace"]["known_cost"];
     assert_eq!((&known["run"], &known["cost"]), (&record["id"], cost), "{later}");
     assert_eq!(faults(&schema(), &later), [""; 0], "{later}");
-    assert!(text.contains("as the run r found here (idle)"), "{text}");
+    assert!(text.contains("as the run r found here (no load started)"), "{text}");
     let (other, text) = measured("other", "peaks");
     assert_eq!(other["trace"].get("known_cost"), None, "it was of stages: {other}");
     assert!(text.contains("not measured here (use --calibrate)"), "{text}");

@@ -89,8 +89,8 @@ fn a_change_is_found_said_and_an_alarm_while_it_is_new() {
     assert_eq!(usual_max["median_ns"], 4_000_000);
 
     let text = store.run(&["trend"]);
-    let heading =
-        "2024-04-10: worse, vm, timer idle, 20 s, fifo 90\n    cpu0: p99 50.2 us -> 75.4 us";
+    let heading = "2024-04-10: worse, vm, timer, no load started, 20 s, fifo 90\n    cpu0: p99 \
+         50.2 us -> 75.4 us";
     assert!(text.out.contains(heading), "{text:?}");
     assert!(text.out.contains("the kernel changed there: 6.12 -> 6.13"), "{text:?}");
     assert!(text.out.contains("softirq NET_RX 20% -> 80%"), "{text:?}");

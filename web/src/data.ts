@@ -502,6 +502,8 @@ export type ConditionsRecord = {
   counted_ns: number | null;
   /** One entry a measured CPU. */
   cpus: CpuRecord[];
+  /** What other programs used; absent if unknown, and in older runs. */
+  foreign?: ForeignRecord | null;
   /** Bytes of locked memory at the end; absent if unknown. */
   locked_bytes: number | null;
   /** How often policy, priority and CPUs of the measured threads were asked for. */
@@ -788,6 +790,24 @@ export type FlowRecord = {
   series: string;
   /** Messages per second that were asked for; absent if each waits for the one before. */
   wanted_per_s: number | null;
+};
+
+/** What other programs used of the measured CPUs: neither tardy and what it started, nor the processes of attached threads. */
+export type ForeignRecord = {
+  /** Their share of the time of the measured CPUs, from 0 to 1, from before the warm-up to the end. */
+  share: number;
+  /** Those that used most, also on other CPUs. */
+  users: ForeignUser[];
+};
+
+/** Other processes of one name. */
+export type ForeignUser = {
+  /** CPU seconds per second; 2.0 is two CPUs busy. */
+  cpus: number;
+  /** Their name. */
+  name: string;
+  /** How many there are. */
+  processes: number;
 };
 
 /** A setting of the machine as it was found. */
@@ -2316,7 +2336,7 @@ export type TrendEvent = {
   lines: string[];
   /** The largest factor, 1 or more, whichever the side. */
   size: number;
-  /** The runs: `vm, timer idle, 60 s, fifo 90`. */
+  /** The runs: `vm, timer, no load started, 60 s, fifo 90`. */
   title: string;
 };
 
@@ -2415,7 +2435,7 @@ export const STRUCTURE: JsonMap = {
     Column: {"properties":{"hash":{"type":"string"},"is_control":{"type":"boolean"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode","is_control"],"type":"object"},
     ComparedFigureRow: {"properties":{"a":{"type":"number"},"above_ns":{"type":["integer","null"]},"b":{"type":"number"},"figure":{"type":"string"},"floor":{"type":["number","null"]},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"lower_is_better":{"type":"boolean"},"margin":{"type":"number"},"pairs":{"type":"integer"},"pairs_needed":{"type":["integer","null"]},"ratio":{"type":"number"},"series":{"type":["string","null"]},"unit":{"$ref":"#/$defs/ComparedUnit"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["series","figure","unit","above_ns","lower_is_better","a","b","ratio","low","high","margin","floor","pairs","pairs_needed","verdict"],"type":"object"},
     ComparedUnit: {"enum":["ns","share"]},
-    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"counted_ns":{"type":["integer","null"]},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","counted_ns","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
+    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"counted_ns":{"type":["integer","null"]},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"foreign":{"anyOf":[{"$ref":"#/$defs/ForeignRecord"},{"type":"null"}]},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","counted_ns","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
     ConfigRow: {"properties":{"option":{"type":"string"},"values":{"items":{"type":["string","null"]},"type":"array"}},"required":["option","values"],"type":"object"},
     ConfigTable: {"properties":{"kernels":{"items":{"type":"string"},"type":"array"},"others":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/ConfigRow"},"type":"array"}},"required":["kernels","rows","others"],"type":"object"},
     CpuBusy: {"properties":{"busy":{"items":{"type":"number"},"type":"array"},"cpu":{"type":"integer"}},"required":["cpu","busy"],"type":"object"},
@@ -2436,6 +2456,8 @@ export const STRUCTURE: JsonMap = {
     FlameGraph: {"properties":{"caller":{"items":{"type":"integer"},"type":"array"},"kind":{"items":{"$ref":"#/$defs/FlameKind"},"type":"array"},"least_percent":{"type":"number"},"merged":{"type":"integer"},"merged_weight":{"type":"integer"},"module":{"items":{"type":"integer"},"type":"array"},"name":{"items":{"type":"integer"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"},"weight":{"items":{"type":"integer"},"type":"array"}},"required":["strings","caller","name","module","kind","weight","merged","merged_weight","least_percent"],"type":"object"},
     FlameKind: {"enum":["task","interrupt","idle","cause","user","kernel","smaller"]},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
+    ForeignRecord: {"properties":{"share":{"type":"number"},"users":{"items":{"$ref":"#/$defs/ForeignUser"},"type":"array"}},"required":["share","users"],"type":"object"},
+    ForeignUser: {"properties":{"cpus":{"type":"number"},"name":{"type":"string"},"processes":{"type":"integer"}},"required":["name","processes","cpus"],"type":"object"},
     FoundSetting: {"properties":{"found":{"type":"string"},"name":{"type":"string"},"refused":{"type":"integer"},"was":{"type":"string"}},"required":["name","was","found","refused"],"type":"object"},
     FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"settings":{"items":{"$ref":"#/$defs/FoundSetting"},"type":"array"},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","settings","threads"],"type":"object"},
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},

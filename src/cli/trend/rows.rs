@@ -56,7 +56,7 @@ fn key(run: &RunEntry) -> TrendKey {
     TrendKey {
         machine: run.facts.hostname.clone(),
         probe: words::probe(&run.probe, run.messages.as_ref()),
-        loads: words::loads(&run.loads),
+        loads: words::loads_key(&run.loads),
         policy: run.setup.found.policy.clone().unwrap_or_default(),
         length,
         conditions: conditions(run),

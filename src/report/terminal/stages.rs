@@ -105,7 +105,7 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
         (Some(cost), _) if sample == SampleName::Gap => added(cost, one),
         (Some(cost), _) => format!("{}, {}", added(cost, one), used(cost, one)),
         (None, Some(KnownCost { name, loads, cost, .. })) => {
-            let loads = if loads.is_empty() { "idle".into() } else { loads.join(" + ") };
+            let loads = if loads.is_empty() { "no load started".into() } else { loads.join(" + ") };
             format!("{}, as the run {name} found here ({loads})", added(cost, one))
         }
         // Those of a task are too few to measure it by.

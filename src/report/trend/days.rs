@@ -66,7 +66,7 @@ mod tests {
         own.maxima = vec![point("2026-10-01", 900_000), point("2026-10-02", 700_000)];
         own.figures[0].points = vec![point("2026-10-02", 50_000)];
         let lines = text(&own, 9);
-        assert_eq!(lines[1], "vm, timer idle, 60 s, fifo 90, cpu0");
+        assert_eq!(lines[1], "vm, timer, no load started, 60 s, fifo 90, cpu0");
         let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(cells(&lines[3]), "2026-10-01 6.12 1 - - 900 us");
         assert_eq!(cells(&lines[4]), "2026-10-02 6.12 1 50.0 us - 700 us");

@@ -24,7 +24,7 @@ pub struct TrendEvent {
     pub day: String,
     /// Whether latencies became longer.
     pub is_worse: bool,
-    /// The runs: `vm, timer idle, 60 s, fifo 90`.
+    /// The runs: `vm, timer, no load started, 60 s, fifo 90`.
     pub title: String,
     /// A line a series, the largest change first: `cpu0: p99 50.0 us -> 75.0 us (x 1.50)`.
     pub lines: Vec<String>,
@@ -221,7 +221,10 @@ mod tests {
         assert!(found[0].kernel.contains("6.12 -> 6.13"), "{found:?}");
         let said = sentence(&rows, &found);
         assert!(said.starts_with("6 rows in up to 60 days: 3 changes, 2 for the worse."), "{said}");
-        assert!(said.contains("of 2026-10-20: worse on vm, timer idle, 60 s, fifo 90"), "{said}");
+        assert!(
+            said.contains("of 2026-10-20: worse on vm, timer, no load started, 60 s, fifo 90"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -177,15 +177,15 @@ mod tests {
     fn what_rows_have_in_common_stands_above_them_and_the_rest_tells_them_apart() {
         let rows = [row("cpu0"), row("cpu1")];
         let lines = table(&rows, None);
-        assert_eq!(lines[0], "vm, timer idle, 60 s, fifo 90");
+        assert_eq!(lines[0], "vm, timer, no load started, 60 s, fifo 90");
         assert!(lines[1].starts_with("series  runs"), "{lines:?}");
         let mut rows = [row("cpu0"), row("cpu0")];
         rows[0].apart = vec!["traced".into()];
         rows[1].apart = vec!["not traced".into()];
         let narrow = table(&rows, Some(40));
         assert!(narrow[0] == "vm, fifo 90" && narrow[1].starts_with("measured"), "{narrow:?}");
-        assert!(narrow[2].starts_with("timer idle, 60 s, traced"), "{narrow:?}");
-        assert!(narrow[3].starts_with("timer idle, 60 s, not traced"), "{narrow:?}");
+        assert!(narrow[2].starts_with("timer, no load started, 60 s, traced"), "{narrow:?}");
+        assert!(narrow[3].starts_with("timer, no load started, 60 s, not traced"), "{narrow:?}");
     }
 
     #[test]
@@ -196,12 +196,13 @@ mod tests {
         own.figures[1].alarms = vec![alarm("2026-10-20", false)];
         let said = text(&[own], None, 0);
         for part in [
-            "2026-10-07: worse, vm, timer idle, 60 s, fifo 90\n    cpu0: p99 50.0 us -> 75.0 us \
-             (x 1.50)\n    the kernel changed there: 6.12 -> 6.13\n    causes: not recorded",
-            "2026-10-15: alarm, worse since 2026-10-07, vm, timer idle, 60 s, fifo 90: p99 of \
-             cpu0\n",
-            "2026-10-20: alarm, worse since 2026-10-07, vm, timer idle, 60 s, fifo 90: usual max \
-             of cpu0, no change near it\n(An alarm judges the nights until then",
+            "2026-10-07: worse, vm, timer, no load started, 60 s, fifo 90\n    cpu0: p99 50.0 us \
+             -> 75.0 us (x 1.50)\n    the kernel changed there: 6.12 -> 6.13\n    causes: \
+             not recorded",
+            "2026-10-15: alarm, worse since 2026-10-07, vm, timer, no load started, 60 s, fifo \
+             90: p99 of cpu0\n",
+            "2026-10-20: alarm, worse since 2026-10-07, vm, timer, no load started, 60 s, fifo \
+             90: usual max of cpu0, no change near it\n(An alarm judges the nights until then",
         ] {
             assert!(said.contains(part), "{said}");
         }

@@ -2,17 +2,18 @@
 
 use crate::{
     analysis::trend::{CauseShift, KernelThere, TrendChange, TrendFigureName, TrendRow},
-    report::causes::words::head,
+    report::{causes::words::head, words::under},
     units::{Nanos, percent},
 };
 
 /// Below this change of its share a cause is not named as one whose part changed.
 const LEAST_SHIFT: f64 = 0.05;
 
-/// What was measured, and what tells it from others that look like it: `timer idle, 60 s, traced`.
+/// What was measured, and what tells it from others that look like it: `timer, no load
+/// started, 60 s, traced`.
 pub(super) fn measured(row: &TrendRow) -> String {
     let key = &row.key;
-    let mut words = format!("{} {}, {}", key.probe, key.loads, key.length);
+    let mut words = format!("{}, {}", under(&key.probe, &key.loads), key.length);
     for own in &row.apart {
         words.push_str(", ");
         words.push_str(own);
@@ -20,7 +21,7 @@ pub(super) fn measured(row: &TrendRow) -> String {
     words
 }
 
-/// A row but for its series: `vm, timer idle, 60 s, fifo 90`.
+/// A row but for its series: `vm, timer, no load started, 60 s, fifo 90`.
 pub(super) fn title(row: &TrendRow) -> String {
     let words = [row.key.machine.clone(), measured(row), row.key.policy.clone()];
     words.into_iter().filter(|own| !own.is_empty()).collect::<Vec<_>>().join(", ")

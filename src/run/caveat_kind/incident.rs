@@ -78,6 +78,13 @@ pub enum Incident {
         /// How long tasks were kept from running for that, ns; a sum over CPUs.
         kept_ns: i64,
     },
+    /// Other programs used much of the measured CPUs, where that was not wanted.
+    ForeignUse {
+        /// Which, and how much.
+        text: String,
+        /// `--load idle` was asked for; else the measured threads are ordinary tasks.
+        is_idle_asked: bool,
+    },
     /// Memory was locked at the start, and not at the end.
     MemoryUnlocked {
         /// Bytes that were locked at the start.
@@ -290,6 +297,20 @@ impl Incident {
                 ),
                 "Measure without a quota (`CPUQuota=`, `cpu.max`, a container's `--cpus`), or know \
                  that these figures are the quota's.",
+            ),
+            Self::ForeignUse { text, is_idle_asked } => (
+                "foreign_use",
+                Weakens,
+                format!(
+                    "Beside the run, {text}{}.",
+                    if *is_idle_asked {
+                        ", and `--load idle` was asked for"
+                    } else {
+                        "; the measured threads are ordinary tasks and share their CPUs with them"
+                    }
+                ),
+                "Stop them, keep them off these CPUs (--shield, --cpus), or measure with a \
+                 real-time --policy and without `--load idle`.",
             ),
             Self::RtThrottled => (
                 "rt_throttled",

@@ -1,6 +1,9 @@
 //! Caveats of the machine: what changed during the run, and what else took its time.
 
-use super::super::{conditions_monitor::ConditionsHistory, evidence::MachineEvidence};
+use super::super::{
+    conditions_monitor::ConditionsHistory,
+    evidence::{Evidence, MachineEvidence},
+};
 use crate::{
     run::{CaveatKind, CpuCount, CpuShare, FrequencyChange, Incident, conditions::CpuUse},
     sys::{conditions::CpuConditions, cpus::Cpus},
@@ -70,6 +73,15 @@ fn of_cpus(history: &ConditionsHistory, measured: &Cpus) -> Vec<Incident> {
         (!throttled.is_empty()).then_some(Incident::CpuThrottled { cpus: throttled }),
     ];
     incidents.into_iter().flatten().collect()
+}
+
+/// What other programs used, where that is much, if it is not what is looked for: ordinary threads
+/// share their CPUs with them, and no load is what was asked for.
+pub(super) fn of_foreign(evidence: &Evidence) -> Option<CaveatKind> {
+    let text = evidence.machine.foreign.as_ref()?.text()?;
+    let is_idle_asked = evidence.loads.iter().any(|(load, _)| load == "idle");
+    let is_ordinary = evidence.attached.is_none() && !evidence.threads.is_real_time;
+    (is_idle_asked || is_ordinary).then(|| Incident::ForeignUse { text, is_idle_asked }.into())
 }
 
 /// More than half of the locked memory: what a thread had on its stack may go with it.

@@ -12,7 +12,10 @@ use crate::{
         BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FigureGap,
         FlowRecord, HelperTime, LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal,
         SeriesHead, SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity,
-        caveat::verdict, conditions::CpuUse, hlog, summary::summarize,
+        caveat::verdict,
+        conditions::{CpuUse, ForeignRecord, ForeignUser},
+        hlog,
+        summary::summarize,
     },
     setup::{
         journal::{Recovered, Undone},
@@ -366,3 +369,26 @@ fn what_ended_the_run_from_outside_is_reported() {
 mod messages;
 mod recording;
 mod setup;
+
+#[test]
+fn other_programs_weaken_a_run_of_ordinary_threads_and_one_that_was_to_be_idle() {
+    let user = |processes, cpus| ForeignUser { name: "spin".into(), processes, cpus };
+    let foreign = |share| ForeignRecord { share, users: vec![user(6, 1.94)] };
+    let of = |share: f64, is_real_time: bool, load: &'static str| {
+        move |evidence: &mut Evidence| {
+            evidence.machine.foreign = Some(foreign(share));
+            evidence.threads.is_real_time = is_real_time;
+            let end = LoadEnd { proof: None, ended: "stopped".into(), fault: None };
+            evidence.loads.push((load.into(), end));
+        }
+    };
+    let text = "other programs used 97% of the measured CPUs (6 spin 1.94 CPUs)";
+    for (is_real_time, load, words) in
+        [(true, "idle", "`--load idle` was asked for"), (false, "burn", "are ordinary tasks")]
+    {
+        let values = json!({"text": text, "is_idle_asked": load == "idle"});
+        assert_one(of(0.97, is_real_time, load), "foreign_use", &values, words);
+    }
+    assert_eq!(codes(of(0.97, true, "burn")), [""; 0], "the line of conditions says it");
+    assert_eq!(codes(of(0.04, false, "idle")), [""; 0], "a machine does something at all times");
+}
