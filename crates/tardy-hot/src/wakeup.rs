@@ -313,6 +313,28 @@ pub struct Until {
     pub stop_over_ns: i64,
 }
 
+impl Until {
+    /// Of `missed` periods between two expiries those before the end: later ones are of no run.
+    #[inline(always)]
+    const fn before_end(&self, missed: u64, t_ns: i64, next_ns: i64) -> u64 {
+        if missed == 0 || next_ns <= self.end_ns {
+            return missed;
+        }
+        self.cut(missed, t_ns, next_ns)
+    }
+
+    #[cold]
+    const fn cut(&self, missed: u64, t_ns: i64, next_ns: i64) -> u64 {
+        let period_ns = next_ns.abs_diff(t_ns) / (missed + 1);
+        let (left_ns, last) = (self.end_ns.saturating_sub(1).saturating_sub(t_ns), missed);
+        match (left_ns, left_ns.unsigned_abs().checked_div(period_ns)) {
+            (0.., Some(before)) if before < last => before,
+            (0.., _) => last,
+            _ => 0,
+        }
+    }
+}
+
 /// Why a loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -341,7 +363,8 @@ pub fn run<W: Wake, S: Sink>(wake: &mut W, sink: &mut S, until: Until, stop: &St
         let sample = Sample { t_ns, latency_ns };
         sink.take(sample);
         let late_ns = sink.end_turn(sample);
-        sink.miss(wake.advance(late_ns));
+        let missed = wake.advance(late_ns);
+        sink.miss(until.before_end(missed, t_ns, wake.next_ns()));
         if latency_ns > until.stop_over_ns {
             stop.set_over(latency_ns);
         }

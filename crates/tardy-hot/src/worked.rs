@@ -24,6 +24,8 @@ pub struct Worked<S> {
     pub loops: u64,
     /// The period, ns; 0 without a period.
     pub period_ns: i64,
+    /// Periods that the last wake-up alone has missed.
+    pub wakeup_missed: u64,
 }
 
 impl<S: Sink> Sink for Worked<S> {
@@ -32,19 +34,21 @@ impl<S: Sink> Sink for Worked<S> {
         self.inner.take(sample);
     }
 
-    /// The periods that the wake-up alone has missed are those of `inner`.
     #[inline(always)]
     fn end_turn(&mut self, sample: Sample) -> i64 {
         work(self.loops);
         let response_ns = clock::now_ns() - sample.t_ns;
         self.response.record(response_ns);
-        self.inner.miss(sample.latency_ns.checked_div(self.period_ns).unwrap_or(0).max(0) as u64);
+        self.wakeup_missed =
+            sample.latency_ns.checked_div(self.period_ns).unwrap_or(0).max(0) as u64;
         response_ns
     }
 
+    /// The first of them, those that the wake-up alone has missed, are those of `inner` too.
     #[inline(always)]
     fn miss(&mut self, periods: u64) {
         self.response.tally.add_missed(periods);
+        self.inner.miss(self.wakeup_missed.min(periods));
     }
 }
 
@@ -74,7 +78,8 @@ mod tests {
             loops *= 2;
         }
         let inner = Counted(Arc::clone(&wakeups));
-        let mut sink = Worked { inner, response: Arc::clone(&response), loops, period_ns };
+        let mut sink =
+            Worked { inner, response: Arc::clone(&response), loops, period_ns, wakeup_missed: 0 };
         let mut wake = Absolute::new(clock::now_ns() + period_ns, period_ns);
         let until = Until { end_ns: i64::MAX, samples: 20, stop_over_ns: i64::MAX };
         assert_eq!(run(&mut wake, &mut sink, until, &Stop::new()), Ended::Done);

@@ -161,7 +161,7 @@ impl WorkOfThread {
 
     fn sink<S: Sink>(&self, inner: S, response: &Arc<Series>) -> Worked<S> {
         let (loops, period_ns) = (self.loops, self.period_ns);
-        Worked { inner, response: Arc::clone(response), loops, period_ns }
+        Worked { inner, response: Arc::clone(response), loops, period_ns, wakeup_missed: 0 }
     }
 
     /// Says how fast the CPU was before `start_ns`, and how fast it is now that nothing is

@@ -134,6 +134,21 @@ fn no_expiry_at_or_after_the_end_is_waited_for() {
 }
 
 #[test]
+fn periods_after_the_end_are_not_missed() {
+    // The first of them was due 10 ms ago, and the end was 4 periods after that.
+    let first_ns = tardy_hot::clock::now_ns() - 10 * MS;
+    for (end_ns, missed) in [(first_ns + 4 * MS, 3), (first_ns + 4 * MS + 1, 4), (first_ns + 1, 0)]
+    {
+        let series = Arc::new(Series::default());
+        let mut wake = Absolute::new(first_ns, MS);
+        let until = Until { end_ns, ..FOREVER };
+        run(&mut wake, &mut Counted(Arc::clone(&series)), until, &Stop::new());
+        let totals = series.tally.totals();
+        assert_eq!((totals.count, totals.missed), (1, missed), "{end_ns}");
+    }
+}
+
+#[test]
 fn a_wait_that_a_signal_ended_is_taken_up_again() {
     let turns = [Turn::Late(0), Turn::Fails(libc::EINTR), Turn::Fails(libc::EINTR), Turn::Late(0)];
     let mut wake = ScriptedWake::new(turns);
