@@ -10,7 +10,7 @@ use super::{
     Event, EventKind,
     below_kernel::missing_in_user_mode,
     contexts::{CurrentTask, ns},
-    interrupt::{ENDED_BEFORE, ended_something, were_on_until},
+    interrupt::{ALSO_ON, ENDED_BEFORE, ended_something, were_on_until},
     late_wakeup::{Cpu, LateWakeup},
     marks::Marks,
     names,
@@ -76,6 +76,15 @@ fn leaves_idle(event: &Event) -> bool {
     event.kind == EventKind::Idle { state: Event::NOT_IDLE }
 }
 
+/// Whether the thread may not have been in the queue of its CPU yet at that time. Another CPU may
+/// leave that to the thread's own one, which does it when the interrupt for it comes (`TTWU_QUEUE`,
+/// `ttwu_queue_wakelist`): whoever is chosen before that does not run instead of it.
+#[must_use]
+pub(super) fn may_be_queued_later(wakeup: &LateWakeup<'_>, at_ns: i64) -> bool {
+    let route = wakeup.route.filter(|route| route.is_remote);
+    route.is_some_and(|route| route.interrupt_ns.is_none_or(|came_ns| at_ns < came_ns))
+}
+
 /// Whether the sender has the receiver's CPU, and for no longer than usual.
 #[must_use]
 pub(super) fn is_usual(wakeup: &LateWakeup<'_>, piece: &Piece<'_>, task: &CurrentTask) -> bool {
@@ -113,8 +122,13 @@ pub(super) fn late_interrupt(
     Some(match found.and_then(|found| found.enabled_interrupts()) {
         Some(outside) => {
             let why = kept_off(outside.name_or(&own_name));
+            let is_sure = outside.begins_where_interrupts_are_only_enabled();
             let why = NamedCause { stack: outside.stack, ..why };
-            if route.was_sent { why } else { why.inferred_from(SENDER_UNSEEN) }
+            match (route.was_sent, is_sure) {
+                (true, true) => why,
+                (true, false) => why.inferred_from(ALSO_ON),
+                (false, _) => why.inferred_from(SENDER_UNSEEN),
+            }
         }
         None if ended_something(events, came_ns) => kept_off(own_name).inferred_from(ENDED_BEFORE),
         None => NamedCause::unexplained(LATE),

@@ -39,6 +39,9 @@ pub(super) const ENDED_BEFORE: &str =
 const LOOKS_ENABLED: &str =
     "the bytes before the interrupted instruction look like one that enables interrupts";
 
+pub(super) const ALSO_ON: &str =
+    "the interrupt came in a function that enables interrupts, and also runs with them on";
+
 /// What shows that interrupts were off until the timer's came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Off {
@@ -46,6 +49,8 @@ enum Off {
     Proven,
     /// The bytes before where it came look like `sti`; others may have the same.
     Alike,
+    /// It came in a function that enables them, and also runs with them on.
+    Near,
     /// Another interrupt, a softirq or a switch had just ended.
     Likely,
     /// Nothing does.
@@ -78,7 +83,9 @@ impl InterruptDelay {
             return true;
         }
         match self.off {
-            Off::Proven | Off::Alike | Off::Likely => piece.from_ns >= span.to_ns - PENDING_NS,
+            Off::Proven | Off::Alike | Off::Near | Off::Likely => {
+                piece.from_ns >= span.to_ns - PENDING_NS
+            }
             Off::NoSign => piece.to_ns <= span.from_ns + usual_ns(wakeup),
         }
     }
@@ -110,6 +117,7 @@ impl InterruptDelay {
         match off {
             Off::Proven => kept_off(wakeup, piece, segment, named),
             Off::Alike => kept_off(wakeup, piece, segment, named).inferred_from(LOOKS_ENABLED),
+            Off::Near => kept_off(wakeup, piece, segment, named).inferred_from(ALSO_ON),
             Off::Likely => kept_off(wakeup, piece, segment, named).inferred_from(ENDED_BEFORE),
             Off::NoSign => self.without_a_sign(wakeup, piece),
         }
@@ -209,19 +217,31 @@ fn off(
 ) -> Off {
     let EventKind::VectorEntry { address, .. } = late.kind else { return Off::NoSign };
     let in_user = late.flags & entry::IN_USER != 0;
-    let enabling = || {
-        wakeup.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(name))
-    };
+    let function = wakeup.source.symbol(address).filter(|_| !in_user).map(|(name, _)| name);
+    let is_enabling = function.is_some_and(functions::enables_interrupts);
     let looks_enabled = late.flags & entry::JUST_ENABLED != 0;
     let came_on_enabling = || named.is_some_and(StackFinding::begins_where_interrupts_are_enabled);
-    if (!in_user && enabling()) || (looks_enabled && came_on_enabling()) {
+    if function.is_some_and(functions::only_enables_interrupts)
+        || (looks_enabled && (is_enabling || came_on_enabling()))
+    {
         Off::Proven
     } else if looks_enabled {
         Off::Alike
+    } else if is_enabling {
+        Off::Near
     } else if ended_something(events, ns(late.at_ns)) {
         Off::Likely
     } else {
         Off::NoSign
+    }
+}
+
+/// What the flags of an interrupt's entry into this function say of interrupts, for display.
+pub(super) fn enabled_words(flags: u8, function: Option<&str>) -> &'static str {
+    match flags & entry::JUST_ENABLED != 0 {
+        true if function.is_some_and(functions::enables_interrupts) => ", interrupts just enabled",
+        true => ", perhaps interrupts just enabled (inferred: the bytes before look like it)",
+        false => "",
     }
 }
 

@@ -201,7 +201,9 @@ impl<'a> CauseClassifier<'a> {
         if let Some(served) = holds::served(me, &task) {
             return served;
         }
-        if task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS) {
+        if task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS)
+            && !dispatch::may_be_queued_later(self.wakeup, task.since_ns)
+        {
             return self.held_back(piece, &task);
         }
         if piece.span.state == ThreadState::OffCpu(OffCpu::Ready) {

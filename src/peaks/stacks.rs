@@ -49,6 +49,13 @@ impl StackFinding {
         if enables { finding(outside.to_vec()) } else { None }
     }
 
+    /// Whether its innermost function does nothing else with interrupts on.
+    #[must_use]
+    pub(crate) fn begins_where_interrupts_are_only_enabled(&self) -> bool {
+        let first = self.stack.first().map(|function| bare(function));
+        first.is_some_and(functions::only_enables_interrupts)
+    }
+
     /// Whether its innermost function is one that enables interrupts.
     #[must_use]
     pub(crate) fn begins_where_interrupts_are_enabled(&self) -> bool {

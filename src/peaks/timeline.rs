@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::{
     Event, EventKind,
     contexts::{CurrentTask, HardirqSource, Segment, ns},
+    interrupt,
     late_wakeup::{Cpu, LateWakeup},
     long_functions::{Place, WorkSource},
     named_work, names,
@@ -195,8 +196,8 @@ impl Drawing<'_> {
         if flags & entry::IN_USER != 0 {
             return Some("interrupted user mode".into());
         }
-        let enabled =
-            if flags & entry::JUST_ENABLED != 0 { ", interrupts just enabled" } else { "" };
+        let function = self.wakeup.source.symbol(address).map(|(name, _)| name);
+        let enabled = interrupt::enabled_words(flags, function);
         Some(format!("interrupted {}{enabled}", self.wakeup.function(address)))
     }
 

@@ -171,14 +171,14 @@ const LOCK_SLOW_PATHS: &[&str] = &[
     "rt_spin_lock_slowlock",
 ];
 
-/// Beginnings of functions that enable interrupts: found interrupted there, a CPU had them off.
+/// Beginnings of functions that enable interrupts, and do nothing else with them on: found
+/// interrupted there, a CPU had them off.
 const ENABLING: &[&str] = &[
     "_raw_spin_unlock_irq",
     "_raw_read_unlock_irq",
     "_raw_write_unlock_irq",
     "__raw_spin_unlock_irq",
     "raw_spin_rq_unlock_irq",
-    "finish_task_switch",
     "finish_lock_switch",
     "do_idle",
     "default_idle",
@@ -189,19 +189,25 @@ const ENABLING: &[&str] = &[
     "cpuidle_enter",
     "mwait_idle",
     "intel_idle",
+    "irqentry_exit",
+    "local_irq_enable",
+    "restore_regs",
+    "swapgs_restore",
+];
+
+/// Beginnings of functions that enable interrupts, and also run with them on: found interrupted
+/// there, a CPU may have had them off.
+const ALSO_ON: &[&str] = &[
+    "finish_task_switch",
     "__do_softirq",
     "handle_softirqs",
-    "irqentry_exit",
     "do_syscall_",
     "exit_to_user_mode",
     "syscall_exit_to_user",
-    "local_irq_enable",
     "__local_bh_enable",
     "entry_SYSCALL",
     "asm_exc_",
     "exc_page_fault",
-    "restore_regs",
-    "swapgs_restore",
     "console_unlock",
     "console_emit",
     "console_flush",
@@ -278,9 +284,16 @@ pub(crate) fn bare(function: &str) -> &str {
     function.split('+').next().unwrap_or(function)
 }
 
-/// Whether a CPU that is interrupted in this function has just enabled interrupts there.
+/// Whether this function enables interrupts.
 #[must_use]
 pub(crate) fn enables_interrupts(name: &str) -> bool {
+    begins(name, ENABLING) || begins(name, ALSO_ON)
+}
+
+/// Whether it does nothing else with interrupts on, so that a CPU that is interrupted in it has
+/// just enabled them.
+#[must_use]
+pub(crate) fn only_enables_interrupts(name: &str) -> bool {
     begins(name, ENABLING)
 }
 
@@ -320,5 +333,9 @@ mod tests {
     fn functions_that_enable_interrupts_are_known() {
         assert!(enables_interrupts("_raw_spin_unlock_irqrestore"));
         assert!(!enables_interrupts("unmap_page_range"));
+        assert!(only_enables_interrupts("_raw_spin_unlock_irqrestore"));
+        for name in ["do_syscall_64", "exc_page_fault", "handle_softirqs", "console_unlock"] {
+            assert!(enables_interrupts(name) && !only_enables_interrupts(name), "{name}");
+        }
     }
 }

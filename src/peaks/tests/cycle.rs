@@ -148,6 +148,7 @@ fn a_sleep_is_named_by_what_the_kernel_says_that_it_is_for() {
     assert_eq!(named(out::IO, Cause::Wait), is("I/O, woken by helper"));
     assert_eq!(named(out::FUTEX, Cause::Wait), is("futex, woken by helper"));
     assert_eq!(named(out::PI_FUTEX, Cause::Lock), is("PI mutex, woken by helper"));
+    assert_eq!(named(out::LOCK, Cause::Lock), is("lock of the kernel, woken by helper"));
     let page = cycle(sleeps(out::IO, Some(fault(ME)))).peak();
     assert_eq!(of(&page, Cause::PageFault), [("page fault", 40_000)]);
     let mut events = sleeps(out::FUTEX, None);

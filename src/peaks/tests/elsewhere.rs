@@ -67,6 +67,19 @@ fn an_interrupt_from_the_cpu_of_the_waker_that_comes_late_accuses_nobody() {
 }
 
 #[test]
+fn who_is_chosen_before_the_interrupt_of_the_waker_came_was_not_chosen_instead_of_the_thread() {
+    let switched = vec![(100_000, switch(501, 120, "other"))];
+    let before = woken_elsewhere(hack()).with(switched.clone()).with(sent()).with(came(300_000));
+    let main = before.main();
+    let late = (Cause::Unexplained, "interrupt late");
+    assert_eq!((main.cause, main.name.as_str()), late, "the thread may not be in the queue yet");
+    // The interrupt had come, so that it was.
+    let main = woken_elsewhere(hack()).with(switched).with(sent()).with(came(5_000)).main();
+    let another = (Cause::Unexplained, "ready, but another task ran");
+    assert_eq!((main.cause, main.name.as_str()), another);
+}
+
+#[test]
 fn what_keeps_the_cpu_after_the_interrupt_of_the_waker_is_still_named() {
     let seen = vec![(303_000, stack(500, 2, 9, 300))];
     let case = woken_elsewhere(hack()).with(sent()).with(came(5_000)).with(seen);
