@@ -66,6 +66,12 @@ pub fn start(root: &Root, tid: i32) -> Option<u64> {
     if is_gone { None } else { fields.get(19)?.parse().ok() }
 }
 
+/// The process that started task `tid`, or took its place; `None` if it is gone.
+#[must_use]
+pub fn parent(root: &Root, tid: i32) -> Option<i32> {
+    fields(root, tid)?.get(1)?.parse().ok()
+}
+
 /// Whether the kernel alone decides on which CPUs task `tid` runs: it cannot be bound elsewhere.
 #[must_use]
 pub fn is_bound_by_kernel(root: &Root, tid: i32) -> bool {

@@ -75,6 +75,8 @@ pub enum SetupCaveat {
         cpu_ns: u64,
         /// Of all time of the measured CPUs, in whole percent.
         percent: u64,
+        /// Whether cycles over a deadline were among what they looked at.
+        has_deadline: bool,
     },
     /// Late samples were late because of tardy's own threads, to a part that counts.
     HelpersBlamed {
@@ -164,6 +166,11 @@ fn nothing_above(unbounded: Option<&OsError>) -> String {
     }
 }
 
+/// How tardy's own threads have less to do, without and with a deadline.
+const LESS: &str = "Use --trace off, a higher --peak-over or fewer --peaks.";
+const LESS_LATE: &str =
+    "Use --trace off, a longer --deadline, a higher --peak-over or fewer --peaks.";
+
 impl SetupCaveat {
     /// Code, effect, text and remedy.
     pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
@@ -222,11 +229,11 @@ impl SetupCaveat {
                  (--cpus).",
             ),
             Self::HelpersBeside { helpers } => ("helpers_beside", Informs, beside(helpers), LEAVE),
-            Self::HelpersBusy { cpu_ns, percent } => (
+            Self::HelpersBusy { cpu_ns, percent, has_deadline } => (
                 "helpers_busy",
                 Weakens,
                 busy(*cpu_ns, *percent),
-                "Use --trace off, a longer --deadline, a higher --peak-over or fewer --peaks.",
+                if *has_deadline { LESS_LATE } else { LESS },
             ),
             Self::HelpersBlamed { threads, percent } => {
                 ("helpers_blamed", Weakens, blamed(threads, *percent), LEAVE)

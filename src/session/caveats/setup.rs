@@ -53,6 +53,8 @@ pub(crate) fn shield_gaps(gaps: &ShieldGaps) -> Vec<Caveat> {
 fn of_left(left: &Recovered) -> Option<SetupCaveat> {
     match left {
         Recovered::Nothing | Recovered::OtherBoot => None,
+        // `tardy shield 1 -- tardy run`: what that changed is meant for this run.
+        Recovered::Alive(owner) if owner.is_ancestor() => None,
         Recovered::Alive(owner) => {
             Some(SetupCaveat::HeldByOther { pid: owner.pid, command: owner.command.clone() })
         }

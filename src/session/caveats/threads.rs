@@ -62,7 +62,9 @@ fn helpers_busy(evidence: &Evidence) -> Option<SetupCaveat> {
     let is_busy = evidence.setup.helpers_beside && all_ns > 0 && cpu_ns > all_ns / BUSY_SHARE;
     let percent = u128::from(cpu_ns) * 100 / u128::from(all_ns.max(1));
     let percent = u64::try_from(percent).unwrap_or(u64::MAX);
-    is_busy.then_some(SetupCaveat::HelpersBusy { cpu_ns, percent })
+    let mut rows = evidence.attached.iter().flat_map(|attached| &attached.rows);
+    let has_deadline = rows.any(|row| row.over.is_some());
+    is_busy.then_some(SetupCaveat::HelpersBusy { cpu_ns, percent, has_deadline })
 }
 
 /// That they made up much of what was late.

@@ -49,6 +49,17 @@ impl Owner {
         self.pid == own_pid() && self.pid_namespace == own_namespace() && self.is_seen()
     }
 
+    /// Whether it started this process, or started who did.
+    #[must_use]
+    pub fn is_ancestor(&self) -> bool {
+        /// Parents are followed so far up.
+        const GENERATIONS: usize = 64;
+        let root = Root::default();
+        let line = std::iter::successors(Some(own_pid()), |pid| tasks::parent(&root, *pid));
+        let is_above = line.skip(1).take(GENERATIONS).any(|pid| pid == self.pid);
+        is_above && self.pid_namespace == own_namespace() && self.is_seen()
+    }
+
     /// Whether it is of the PID namespace of this process and cannot be seen: it was killed, and
     /// the kernel has not taken all of it away yet.
     pub(super) fn is_ending(&self) -> bool {
