@@ -69,6 +69,21 @@ fn without_real_time_any_task_goes_first() {
     assert_eq!(case.named(), is(Cause::Thread, "nice", 200_000));
 }
 
+/// Lazy preemption (`PREEMPT_LAZY`, the default of 7.2) lets a fair task run on up to the next
+/// tick. That is the task which runs first, and no part of the kernel that cannot be preempted: its
+/// stack names nothing.
+#[test]
+fn a_fair_thread_that_waits_for_the_tick_waits_for_the_task_that_runs_until_then() {
+    let mut events = wake_up(hack(), 0, 2_000, 3_000, 300_000);
+    events.push((299_500, stack(500, 2, 9, 300)));
+    let mut case = case([2_000, 0, 1_000, 297_000, 2_000], events)
+        .stack(9, &["__schedule", "preempt_schedule_irq", "exit_mmap"]);
+    (case.me.prio, case.me.real_time) = (120, false);
+    let main = case.main();
+    assert_eq!((main.cause, main.name.as_str()), (Cause::Thread, "hackbench"));
+    assert_eq!(main.basis, Basis::Measured);
+}
+
 #[test]
 fn a_thread_that_is_woken_when_its_group_has_used_up_its_cpu_quota() {
     let mut events = wake_up(hack(), 1, 2_000, 3_000, 300_000);
