@@ -83,18 +83,14 @@ impl ForeignWatch {
             let line = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
             line.take(GENERATIONS).any(|pid| pid == own || known.contains(&pid))
         };
+        let earlier = self.earlier(&before);
         let mut used: HashMap<&str, Used> = HashMap::new();
         for process in self.after.iter().filter(|process| !is_own(process.pid)) {
             let first = before.get(&process.pid).filter(|first| first.start == process.start);
             let mut ticks = process.ticks - first.map_or(0, |first| first.ticks.min(process.ticks));
             if let Some(first) = first {
-                // Of a child that was there at the begin, its time before is not of this run.
-                let ended = self.before.iter().filter(|child| {
-                    child.parent == process.pid && !self.after.iter().any(|own| is_same(own, child))
-                });
-                let earlier: u64 = ended.map(|child| child.ticks + child.children_ticks).sum();
                 let children = process.children_ticks.saturating_sub(first.children_ticks);
-                ticks += children.saturating_sub(earlier);
+                ticks += children.saturating_sub(earlier.get(&process.pid).copied().unwrap_or(0));
             }
             if ticks > 0 {
                 let own = used.entry(&process.name).or_default();
@@ -103,6 +99,25 @@ impl ForeignWatch {
             }
         }
         used
+    }
+}
+
+impl ForeignWatch {
+    /// What processes that ended had used before the begin, by whose children they were at last: it
+    /// is not of this run.
+    fn earlier(&self, before: &HashMap<i32, &Process>) -> HashMap<i32, u64> {
+        let is_there = |process: &Process| self.after.iter().any(|own| is_same(own, process));
+        let gone: HashSet<i32> =
+            self.before.iter().filter(|own| !is_there(own)).map(|own| own.pid).collect();
+        let mut earlier = HashMap::new();
+        for ended in self.before.iter().filter(|own| gone.contains(&own.pid)) {
+            let line =
+                std::iter::successors(Some(ended.parent), |pid| Some(before.get(pid)?.parent));
+            if let Some(heir) = line.take(GENERATIONS).find(|pid| !gone.contains(pid)) {
+                *earlier.entry(heir).or_default() += ended.ticks + ended.children_ticks;
+            }
+        }
+        earlier
     }
 }
 
@@ -165,6 +180,11 @@ mod tests {
         };
         // One that had used 30 s before ended, after 2 s more, and others came and went.
         let watch = watched(vec![make(40), process(21, 20, "cc", 30 * second)], vec![make(76)]);
+        assert_eq!(of(&watch, 1.0), (0.3, vec![("make".into(), 1, 0.6)]));
+        // Its own children had used 3 s, and it ended after them.
+        let grandchild = process(22, 21, "as", 3 * second);
+        let watch =
+            watched(vec![make(40), process(21, 20, "cc", 27 * second), grandchild], vec![make(76)]);
         assert_eq!(of(&watch, 1.0), (0.3, vec![("make".into(), 1, 0.6)]));
         // A number that was given again is another process.
         let again = Process { start: 2, ..process(21, 20, "cc", second) };
