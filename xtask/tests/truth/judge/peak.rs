@@ -94,7 +94,10 @@ impl Peak {
             match delay.kind.as_str() {
                 "exit" => task.ends_with(&ending) && (is_cause || goes_first),
                 "nonpreemptible" => !task.is_empty() && (is_cause || goes_first),
-                "device" => is_cause && part.name.starts_with("irq "),
+                // By the driver of the serial line, or by the line where no driver is known.
+                "device" => {
+                    is_cause && ["irq ", "ttyS"].iter().any(|begin| part.name.starts_with(begin))
+                }
                 "hog" => is_cause && task.starts_with("inject/"),
                 "irq_thread" => is_cause && task.starts_with("irq/"),
                 // Its owner is known only where it gets the thread's priority.
