@@ -8,8 +8,8 @@
  * attached is one look into a flat array by its number.
  *
  * Here is what happens at its wake-ups and switches; attach_threads.h has which threads these are,
- * attach_wakers.h who wakes them, attach_response.h how long their work takes, attach_memory.h what is
- * kept.
+ * attach_wakers.h who wakes them, attach_response.h how long their work takes, attach_waits.h where an
+ * event loop waits, attach_memory.h what is kept.
  */
 #include "bpf.h"
 #include "attach.h"
@@ -17,6 +17,7 @@
 #include "attach_period.h"
 #include "attach_response.h"
 #include "attach_threads.h"
+#include "attach_waits.h"
 #include "attach_wakers.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -204,6 +204,8 @@ struct tardy_attach_thread {
     unsigned long long own_wakes;
     unsigned long long other_wakes;
     unsigned long long waits_for_next; /* 1: its present sleep, or last one, is such a wait */
+    unsigned int in_call;  /* 1: its work for others began as it entered the wait of its loop */
+    unsigned int was_kept; /* 1: such work went on when the next cycle was due */
     unsigned int softirq_ns;       /* from `entry_ns` to the softirq of its timer; 0 without one */
     unsigned int cycle_softirq_ns; /* of the cycle's */
     /* Of the candidate: how far ahead a timer was armed at the most, ns. */

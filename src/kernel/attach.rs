@@ -25,6 +25,7 @@ use super::{
     TracingUnavailable,
     attach_config::{AttachedCycles, AttachedTo, config, greatest_number},
     attach_unavailable::AttachUnavailable,
+    attach_waits::{WaitPrograms, WatchedWait, is_wait_program},
     attached_thread::{
         AttachedLate, AttachedThread, COMM, DEADLINE, START, STATE_PRIO, THREAD, TID_PID,
     },
@@ -82,6 +83,7 @@ pub struct AttachPrograms {
 struct Loaded {
     // Before the object whose programs they run.
     links: Vec<Link>,
+    waits: WaitPrograms,
     ring: RingBuffer<'static>,
     object: Object,
 }
@@ -117,7 +119,8 @@ impl AttachPrograms {
         let places = map("attach_places", blocks * BLOCK / 4)?;
         let late = Arc::<Mutex<Vec<AttachedLate>>>::default();
         let ring = ring(&object, Arc::clone(&late))?;
-        let loaded = Some(Loaded { links: Vec::new(), ring, object });
+        let loaded =
+            Some(Loaded { links: Vec::new(), waits: WaitPrograms::default(), ring, object });
         Ok(Self { loaded, late, memory, threads, places, cycles }.prepared(to))
     }
 
@@ -179,7 +182,26 @@ impl AttachPrograms {
     pub fn detach(&mut self) {
         if let Some(loaded) = &mut self.loaded {
             loaded.links.clear();
+            loaded.waits.detach();
         }
+    }
+
+    /// Lets programs run at the calls in which event loops among the threads wait, so that returns
+    /// are seen that do not sleep. Each call costs every process that makes it a little from then
+    /// on.
+    pub fn watch_waits(&mut self) {
+        if self.cycles == AttachedCycles::Unmeasured {
+            return;
+        }
+        let calls: Vec<u32> = self.all().filter_map(|thread| thread.waits_in()).collect();
+        let Some(loaded) = &mut self.loaded else { return };
+        calls.into_iter().for_each(|call| loaded.waits.watch(call, &CODE.0, &loaded.object));
+    }
+
+    /// The calls in which event loops were seen to wait.
+    #[must_use]
+    pub fn watched_waits(&self) -> &[WatchedWait] {
+        self.loaded.as_ref().map_or(&[], |loaded| loaded.waits.calls())
     }
 
     /// Whatever this process starts from now on is attached, with what that starts.
@@ -348,7 +370,7 @@ fn load(
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         let tracepoint = name.strip_prefix("on_").unwrap_or(&name);
-        if tracepoint == "softirq_raise" && !soft_timers {
+        if is_wait_program(&name) || tracepoint == "softirq_raise" && !soft_timers {
             program.set_autoload(false);
         } else if !tracepoints.contains(tracepoint) {
             if !SPARED.contains(&tracepoint) {

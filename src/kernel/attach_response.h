@@ -262,6 +262,9 @@ static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
     thread->cycle_ns = due_ns;
     thread->cycle_begin = begin;
     thread->read_with = 0;
+    thread->in_call = 0;
+    if (begin == TARDY_ATTACH_BEGIN_TIMER)
+        thread->was_kept = 0;
     if (thread->tick_ns <= due_ns)
         thread->tick_ns = 0;
     thread->cycle_faults[0] = task->min_flt;
@@ -393,9 +396,13 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
     thread->cycle_done_ns = now_ns;
     if (thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP && thread->waits_for_next)
         close_stage(thread, task);
-    else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER && is_at_loop(thread))
-        close_other(thread, now_ns);
-    else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER && is_at_loop(thread)) {
+    else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER && is_at_loop(thread)) {
+        /* It sleeps in the call that it has entered, and did nothing since. */
+        if (thread->in_call)
+            thread->cycle_ns = 0;
+        else
+            close_other(thread, now_ns);
+    } else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER && is_at_loop(thread)) {
         close_cycle(thread, task);
         thread->cycle_ns = 0;
     }
@@ -444,7 +451,9 @@ static __always_inline u64 count_read_with(struct tardy_attach_thread *thread,
     if (number == NR_TIMERFD_SETTIME || number == NR_TIMER_SETTIME || number == NR_SETITIMER)
         return 0;
     u64 times = (next_ns - due_ns + period_ns / 2) / period_ns;
-    if (times > MOST_READ_WITH || !is_multiple(next_ns - due_ns, period_ns, times))
+    s64 off_ns = next_ns - due_ns - times * period_ns;
+    /* The kernel adds the same interval each time, so that many of them slip no further than one. */
+    if (times > MOST_READ_WITH || (u64)(off_ns < 0 ? -off_ns : off_ns) > slip_of(period_ns))
         return 0;
     return times - 1;
 }
@@ -473,12 +482,19 @@ static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_
         return 0;
     thread->cycle_done_ns = now_ns;
     if (thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER) {
-        close_other(thread, now_ns);
-        count_in(&thread->hists[TARDY_ATTACH_KEPT], now_ns - due_ns);
+        /* It was due when the wait was entered, which returned for it at once. */
+        if (thread->in_call && due_ns <= thread->cycle_ns)
+            thread->cycle_ns = 0;
+        else {
+            thread->was_kept = 1;
+            close_other(thread, now_ns);
+        }
     } else if (thread->cycle_ns) {
         thread->cycle_run_ns += after(now_ns, thread->cycle_since_ns);
         close_cycle(thread, task);
     }
+    if (thread->was_kept)
+        count_in(&thread->hists[TARDY_ATTACH_KEPT], now_ns - due_ns);
     thread->entry_ns = due_ns;
     thread->softirq_ns = 0;
     thread->woken_on = bpf_get_smp_processor_id();

@@ -44,8 +44,9 @@ pub(super) const DEADLINE: usize = 53;
 const UNSURE: usize = 54;
 const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
-/// Nineteen are for the programs alone.
-const OVERS: usize = OVERDUE + 22;
+const WAIT_KEY: usize = OVERDUE + 11;
+/// The others are for the programs alone.
+const OVERS: usize = OVERDUE + 23;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;
@@ -270,6 +271,13 @@ impl AttachedThread<'_> {
         self.load(OVERDUE)
     }
 
+    /// The system call in which its own timer finds it, by its number on x86-64; absent where
+    /// that is none in which an event loop waits.
+    #[must_use]
+    pub fn waits_in(&self) -> Option<u32> {
+        (self.load(WAIT_KEY) >> 48).checked_sub(1).and_then(|number| number.try_into().ok())
+    }
+
     /// The last programmed expiry by which it was woken until a time; 0 for none.
     #[must_use]
     pub fn met_ns(&self) -> u64 {
@@ -386,6 +394,7 @@ mod tests {
             ("unsure", UNSURE),
             ("asides", ASIDES),
             ("overdue_ns", OVERDUE),
+            ("wait_key", WAIT_KEY),
             ("over", OVERS),
             ("hists", HISTS_AT),
         ] {

@@ -53,6 +53,8 @@ static __always_inline u64 left_state(unsigned long long *ctx, struct task_struc
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
 #define NR_FUTEX 202
+#define NR_EPOLL_WAIT 232
+#define NR_EPOLL_PWAIT 281
 #define NR_SETITIMER 38
 #define NR_TIMER_SETTIME 223
 #define NR_TIMERFD_SETTIME 286

@@ -42,6 +42,7 @@
 mod attach;
 mod attach_config;
 mod attach_unavailable;
+mod attach_waits;
 mod attached_counts;
 mod attached_thread;
 mod bootstrap;
@@ -80,6 +81,7 @@ use thiserror::Error;
 pub use attach::{AttachPrograms, NoPlace};
 pub use attach_config::{AttachedCycles, AttachedTo};
 pub use attach_unavailable::AttachUnavailable;
+pub use attach_waits::WatchedWait;
 pub use attached_counts::{AttachedCounts, OverCounts};
 pub use attached_thread::{AttachedLate, AttachedThread, AttachedTime, FoundPeriod, bucket_bounds};
 pub use bootstrap::can_trace;

@@ -167,6 +167,7 @@ struct pt_regs {
     unsigned long di;
     unsigned long si;
     unsigned long dx;
+    unsigned long r10;
     unsigned long orig_ax;
 };
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     run::{
         AttachRecord, AttachedFaults, AttachedLatency, AttachedOver, AttachedRow, AttachedTimes,
-        AttachedWaits, CycleBegin, Document, SeriesSummary,
+        AttachedWaitCall, AttachedWaits, CycleBegin, Document, SeriesSummary,
     },
     units::{Nanos, count, many},
 };
@@ -115,12 +115,12 @@ pub(super) fn notes_on_responses(document: &Document) -> Vec<String> {
     }
     notes.push("late to waits: means of the cycles over the deadline".to_owned());
     notes.extend(rows.iter().filter_map(|row| faults(row)));
-    notes.extend(rows.iter().filter_map(|row| loop_work(row)));
+    notes.extend(rows.iter().filter_map(|row| loop_work(row, &record.wait_calls)));
     notes
 }
 
 /// What an event loop did beside its cycles.
-fn loop_work(row: &AttachedRow) -> Option<String> {
+fn loop_work(row: &AttachedRow, calls: &[AttachedWaitCall]) -> Option<String> {
     let other = row.other_work?;
     let took =
         |times: AttachedTimes| times.max.map_or_else(|| "-".into(), |ns| Nanos(ns).to_string());
@@ -130,11 +130,27 @@ fn loop_work(row: &AttachedRow) -> Option<String> {
     });
     Some(format!(
         "{}: an event loop; its cycles end at its first return to its wait; work for others ({}, \
-         at most {}) is not in them{kept}; returns that do not sleep are not seen",
+         at most {}) is not in them{kept}; {}",
         sample_name::series(&row.series),
         crate::units::times(other.count),
-        took(other)
+        took(other),
+        returns_seen(calls)
     ))
+}
+
+/// Whether returns to the wait were seen that did not sleep.
+fn returns_seen(calls: &[AttachedWaitCall]) -> String {
+    let unseen = "returns that do not sleep are not seen";
+    if let Some(AttachedWaitCall { call, failed: Some(why) }) =
+        calls.iter().find(|call| call.failed.is_some())
+    {
+        return format!("{unseen} (tardy cannot follow {call}: {why})");
+    }
+    let names: Vec<&str> = calls.iter().map(|call| call.call.as_str()).collect();
+    match names.is_empty() {
+        true => unseen.to_owned(),
+        false => format!("returns to {} are seen also if they do not sleep", names.join(", ")),
+    }
 }
 
 fn faults(row: &AttachedRow) -> Option<String> {

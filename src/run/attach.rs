@@ -29,8 +29,23 @@ pub struct AttachRecord {
     pub ended_ns: Option<i64>,
     /// The command that was started; absent if none was.
     pub command: Option<AttachedCommand>,
+    /// The system calls in which event loops were seen to wait, if tardy can follow them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_calls: Vec<AttachedWaitCall>,
     /// The threads of each name, and after them each thread that has a separate series.
     pub rows: Vec<AttachedRow>,
+}
+
+/// A system call in which event loops wait. A loop returns to it without sleeping if something is
+/// ready; tardy sees that by a program at the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedWaitCall {
+    /// Its name: `epoll_wait`.
+    pub call: String,
+    /// Why the program could not be loaded; absent if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// A command that tardy started to look at it.

@@ -78,7 +78,7 @@ pub use ab_record::{
 };
 pub use attach::{
     AttachRecord, AttachedBudget, AttachedCommand, AttachedFaults, AttachedLatency, AttachedOver,
-    AttachedRow, AttachedTimes, AttachedWaits, CycleBegin, signal_name,
+    AttachedRow, AttachedTimes, AttachedWaitCall, AttachedWaits, CycleBegin, signal_name,
 };
 pub use author::{Author, Distrust};
 pub use blame_files::BlameFiles;

@@ -137,6 +137,8 @@ export type AttachRecord = {
   rows: AttachedRow[];
   /** Threads that were measured, in all. */
   threads: number;
+  /** The system calls in which event loops were seen to wait, if tardy can follow them. */
+  wait_calls?: AttachedWaitCall[];
 };
 
 /** What a thread is given of `SCHED_DEADLINE` (sched(7)), ns. */
@@ -276,6 +278,14 @@ export type AttachedTimes = {
   p50: number | null;
   /** 99th percentile. */
   p99: number | null;
+};
+
+/** A system call in which event loops wait. A loop returns to it without sleeping if something is ready; tardy sees that by a program at the call. */
+export type AttachedWaitCall = {
+  /** Its name: `epoll_wait`. */
+  call: string;
+  /** Why the program could not be loaded; absent if it was. */
+  failed?: string | null;
 };
 
 /** What threads slept for within their cycles, summed, in ns: together `wait_ns`. */
@@ -2410,7 +2420,7 @@ export const STRUCTURE: JsonMap = {
     AskedSetting: {"properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"type":"object"},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"settings":{"items":{"$ref":"#/$defs/AskedSetting"},"type":"array"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping","settings"],"type":"object"},
     AttachParameters: {"properties":{"by":{"type":"string"},"deadlines":{"items":{"$ref":"#/$defs/ThreadDeadline"},"type":"array"},"only":{"type":["string","null"]},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
-    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
+    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"},"wait_calls":{"items":{"$ref":"#/$defs/AttachedWaitCall"},"type":"array"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
     AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
     AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},
     AttachedFaults: {"properties":{"cycles":{"type":"integer"},"major":{"type":"integer"},"minor":{"type":"integer"}},"required":["cycles","minor","major"],"type":"object"},
@@ -2418,6 +2428,7 @@ export const STRUCTURE: JsonMap = {
     AttachedOver: {"properties":{"cycles":{"type":"integer"},"deadline_ns":{"type":"integer"},"faults":{"anyOf":[{"$ref":"#/$defs/AttachedFaults"},{"type":"null"}]},"late_ns":{"type":"integer"},"ready_ns":{"type":"integer"},"run_ns":{"type":"integer"},"unseen_ns":{"type":"integer"},"wait_ns":{"type":"integer"},"waits":{"anyOf":[{"$ref":"#/$defs/AttachedWaits"},{"type":"null"}]}},"required":["deadline_ns","cycles","late_ns","run_ns","ready_ns","wait_ns","unseen_ns"],"type":"object"},
     AttachedRow: {"properties":{"asides":{"type":"integer"},"blocked":{"$ref":"#/$defs/AttachedTimes"},"budget":{"anyOf":[{"$ref":"#/$defs/AttachedBudget"},{"type":"null"}]},"by_interrupt":{"type":"integer"},"by_ipi":{"type":"integer"},"by_own_timer":{"type":"integer"},"by_task":{"type":"integer"},"by_timer":{"type":"integer"},"cycle_begin":{"$ref":"#/$defs/CycleBegin"},"dispatch":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"in_slack":{"type":"integer"},"kept_waiting":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"latency":{"anyOf":[{"$ref":"#/$defs/AttachedLatency"},{"type":"null"}]},"lateness":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"missed":{"type":["integer","null"]},"other_work":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"over":{"anyOf":[{"$ref":"#/$defs/AttachedOver"},{"type":"null"}]},"period_changed":{"type":"boolean"},"period_ns":{"type":["integer","null"]},"pid":{"type":["integer","null"]},"policy":{"type":["string","null"]},"preempted":{"type":"integer"},"ready":{"$ref":"#/$defs/AttachedTimes"},"response":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"run":{"$ref":"#/$defs/AttachedTimes"},"series":{"type":"string"},"slack_ns":{"type":["integer","null"]},"threads":{"type":["integer","null"]},"tid":{"type":["integer","null"]},"unmatched":{"type":"integer"},"unsure_periods":{"type":["integer","null"]},"wakeups":{"type":"integer"}},"required":["series","tid","pid","threads","latency","wakeups","by_timer","by_interrupt","by_ipi","by_task","by_own_timer","asides","in_slack","slack_ns","period_ns","preempted","unmatched","run","ready","blocked"],"type":"object"},
     AttachedTimes: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"p50":{"type":["integer","null"]},"p99":{"type":["integer","null"]}},"required":["count","mean","p50","p99","max"],"type":"object"},
+    AttachedWaitCall: {"properties":{"call":{"type":"string"},"failed":{"type":["string","null"]}},"required":["call"],"type":"object"},
     AttachedWaits: {"properties":{"futex_ns":{"type":["integer","null"]},"io_ns":{"type":"integer"},"other_ns":{"type":"integer"},"pi_mutex_ns":{"type":["integer","null"]}},"required":["futex_ns","pi_mutex_ns","io_ns","other_ns"],"type":"object"},
     AudioParameters: {"properties":{"cpu":{"type":"integer"},"frames":{"type":"integer"},"interval_ns":{"type":"integer"},"rate_hz":{"type":"integer"},"server":{"type":["string","null"]}},"required":["server","frames","rate_hz","interval_ns","cpu"],"type":"object"},
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},

@@ -116,6 +116,11 @@ static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter)
 {
 }
 
+static void see_enter(void)
+{
+    on_epoll_wait(ctx);
+}
+
 static int use_kernel(char *feature)
 {
     if (!strcmp(feature, "expire_has_time"))

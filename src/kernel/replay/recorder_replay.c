@@ -101,6 +101,10 @@ static void see_rename(struct task_struct *task, char *name)
 {
 }
 
+static void see_enter(void)
+{
+}
+
 static int use_kernel(char *feature)
 {
     if (!strcmp(feature, "expire_has_time"))

@@ -41,6 +41,7 @@
  *   word ADDRESS VALUE         the 32 bits of the memory of programs at that address
  *   syscall N [A B C], sysret  the current task is in that system call, with these arguments (0
  *                              where they are left out), until sysret
+ *   enter                      it enters that call, of which a program may tell
  *   pi_wait TID                sched_pi_setprio: the current task waits for a lock that TID has, which
  *                              gets its priority
  *   pi_done TID                sched_pi_setprio: nobody waits for it any more
@@ -145,6 +146,7 @@ static void see_softirq(int is_entry, u32 number);
 static void see_raise(u32 vector);
 static void see_call(int is_entry);
 static void see_pi_wait(struct task_struct *owner, struct task_struct *waiter);
+static void see_enter(void);
 static void answer(void);
 
 /* Of memory that no event has written nothing can be read. */
@@ -350,6 +352,9 @@ static void of_current(char *word, char **args, int is_seen)
         current->regs.di = args[1] ? number(args[1]) : 0;
         current->regs.si = args[1] && args[2] ? number(args[2]) : 0;
         current->regs.dx = args[1] && args[2] && args[3] ? number(args[3]) : 0;
+        current->regs.r10 = -1;
+    } else if (!strcmp(word, "enter")) {
+        is_seen ? see_enter() : (void)0;
     } else if (!strcmp(word, "faults")) {
         current->task.min_flt += number(args[0]);
         current->task.maj_flt += number(args[1]);

@@ -19,12 +19,12 @@ use super::{
     threads::Threads,
 };
 use crate::{
-    kernel::{AttachPrograms, AttachedTime, NoPlace},
+    kernel::{AttachPrograms, AttachedTime, NoPlace, WatchedWait},
     probes::{
         ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
     },
-    run::{AttachRecord, Deadlines},
+    run::{AttachRecord, AttachedWaitCall, Deadlines},
     sys::root::Root,
 };
 
@@ -223,6 +223,7 @@ impl AttachSource {
 
     /// Late wake-ups go to whoever blames them.
     fn hand_over(&mut self) {
+        self.programs.watch_waits();
         for late in self.programs.take_late() {
             if let Some(followed) = self.followed.get_mut(&late.place)
                 && followed.tid == late.tid
@@ -321,10 +322,19 @@ impl AttachSource {
             ended_ns: self.gone_ns.map(|ns| (ns - start_ns).max(0)),
             command: self.command.take().map(StartedCommand::finish),
             never_slept: self.threads.never_slept((ended_ns - start_ns).max(0).cast_unsigned()),
+            wait_calls: self.programs.watched_waits().iter().map(wait_call).collect(),
             rows,
         };
         FinishedAttach { record, figures, ended_ns }
     }
+}
+
+fn wait_call(watched: &WatchedWait) -> AttachedWaitCall {
+    let (call, failed) = match watched {
+        WatchedWait::Watched(call) => (call, None),
+        WatchedWait::Failed(call, why) => (call, Some(why.clone())),
+    };
+    AttachedWaitCall { call: (*call).to_owned(), failed }
 }
 
 impl SeriesSource for AttachSource {

@@ -183,6 +183,16 @@ fn expiries_that_are_read_together_are_judged_one_by_one() {
 }
 
 #[test]
+fn hundreds_of_expiries_that_are_read_together_are_judged_one_by_one() {
+    let end = measured(&read_late(1_000, 300_500 * US, false), MS, 1_000);
+    let row = end.row("loop");
+    // Three times 300 were late, and the last one that was read with them was in time.
+    assert_eq!((row.period_ns, row.missed), (ns(MS), Some(0)), "{row:?}");
+    let (response, over) = (row.response.unwrap(), row.over.unwrap());
+    assert_eq!((response.max, over.cycles), (ns(300_560 * US), 3 * 300), "{row:?}");
+}
+
+#[test]
 fn expiries_that_the_thread_passes_over_are_missed() {
     // The same, but it arms its timer itself.
     let text = read_late(1_000, 2_800 * US, true).replace(" syscall 0 7", " syscall 286 7");
@@ -216,4 +226,70 @@ fn another_wait_in_the_midst_of_the_work_is_part_of_its_cycle() {
     assert_eq!((row.period_ns, row.response.unwrap().max), (ns(MS), ns(150 * US)));
     let over = row.over.unwrap();
     assert_eq!((over.wait_ns, row.other_work), (over.cycles * 100 * US, None));
+}
+
+/// As [`events`], but the message comes with the expiry: the loop finds it as it returns to its
+/// wait, and does not sleep there.
+fn ready_at_the_wait(periods: u64, work_ns: impl Fn(u64) -> u64) -> String {
+    let mut text = format!("500 0 fork {FIRST_TID}\n");
+    resume(&mut text, 1_000);
+    let _ = writeln!(text, "1500 0 arm 1 {MS} {MS} abs");
+    wait(&mut text, 2_000, 5);
+    let enter = |text: &mut String, at_ns: u64| {
+        let _ = writeln!(text, "{at_ns} 0 syscall 232 5\n{at_ns} 0 enter");
+    };
+    let mut busy_until_ns = 0;
+    for number in 1..=periods {
+        let (due_ns, next_ns) = (number * MS, (number + 1) * MS);
+        let irq_ns = due_ns + US;
+        let _ = writeln!(text, "{irq_ns} 0 timer_irq\n{irq_ns} 0 expire #1");
+        let is_asleep = busy_until_ns < due_ns;
+        if is_asleep {
+            let _ = writeln!(text, "{irq_ns} 0 waking {FIRST_TID}");
+        }
+        let _ = writeln!(text, "{irq_ns} 0 expired\n{irq_ns} 0 timer_irq_end");
+        if is_asleep {
+            resume(&mut text, due_ns + 3 * US);
+        } else {
+            enter(&mut text, busy_until_ns);
+            let _ = writeln!(text, "{busy_until_ns} 0 sysret");
+        }
+        let read_ns = busy_until_ns.max(due_ns + 3 * US) + READ_NS;
+        let _ = writeln!(text, "{read_ns} 0 arm 1 {next_ns} {next_ns} abs");
+        let back_ns = read_ns + 60 * US;
+        enter(&mut text, back_ns);
+        let _ = writeln!(text, "{back_ns} 0 sysret");
+        busy_until_ns = back_ns + work_ns(number);
+        if busy_until_ns < next_ns {
+            enter(&mut text, busy_until_ns);
+            wait(&mut text, busy_until_ns + US, 5);
+        }
+    }
+    text
+}
+
+#[test]
+fn a_return_to_the_wait_that_does_not_sleep_ends_the_cycle() {
+    let end = measured(&ready_at_the_wait(1_000, |_| 200 * US), 150 * US, 1_000);
+    let row = end.row("loop");
+    let (response, other) = (row.response.unwrap(), row.other_work.unwrap());
+    assert_eq!((response.max, row.over.unwrap().cycles), (ns(3 * US + READ_NS + 60 * US), 0));
+    // The wait in which it sleeps is no work.
+    assert_eq!((other.max, other.mean, row.kept_waiting), (ns(200 * US), ns(200 * US), None));
+    assert!((899..=901).contains(&response.count) && (899..=901).contains(&other.count));
+    assert_eq!((row.period_ns, row.missed), (ns(MS), Some(0)));
+}
+
+#[test]
+fn work_found_at_the_wait_keeps_a_due_expiry_waiting() {
+    let work_ns = |number: u64| if number.is_multiple_of(10) { 1_200 * US } else { 100 * US };
+    let end = measured(&ready_at_the_wait(1_000, work_ns), 150 * US, 1_000);
+    let row = end.row("loop");
+    let kept_ns = 3 * US + READ_NS + 60 * US + 1_200 * US - MS + READ_NS;
+    let (kept, over) = (row.kept_waiting.unwrap(), row.over.unwrap());
+    assert!((89..=91).contains(&kept.count) && kept.max == ns(kept_ns), "{row:?}");
+    assert_eq!((over.cycles, row.response.unwrap().max), (kept.count, ns(kept_ns + 60 * US)));
+    assert_eq!((over.late_ns, over.unseen_ns), (kept.count * kept_ns, 0));
+    assert_eq!(row.other_work.unwrap().max, ns(1_200 * US), "{row:?}");
+    assert_eq!((row.period_ns, row.missed), (ns(MS), Some(0)), "{row:?}");
 }
