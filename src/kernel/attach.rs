@@ -15,16 +15,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use libbpf_rs::{
-    Link, MapCore as _, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder, btf::Btf,
-};
+use libbpf_rs::{Link, MapCore as _, Object, ObjectBuilder, OpenObject, RingBuffer, btf::Btf};
 
 use crate::sys::{mapped::MappedWords, root::Root};
 
 use super::{
     TracingUnavailable,
     attach_config::{AttachedCycles, AttachedTo, config, greatest_number},
-    attach_unavailable::AttachUnavailable,
+    attach_ring::ring,
+    attach_unavailable::{AttachUnavailable, system},
     attach_waits::{WaitPrograms, WatchedWait, is_wait_program},
     attached_thread::{
         AttachedLate, AttachedThread, COMM, DEADLINE, START, STATE_PRIO, THREAD, TID_PID,
@@ -347,10 +346,6 @@ impl AttachPrograms {
     }
 }
 
-fn system(what: &str, why: &dyn std::fmt::Display) -> AttachUnavailable {
-    AttachUnavailable::System { what: what.to_owned(), why: why.to_string() }
-}
-
 fn load(
     to: &AttachedTo,
     cycles: AttachedCycles,
@@ -398,24 +393,6 @@ fn load(
         let lack = bootstrap::too_old(&Root::default()).map(AttachUnavailable::from);
         lack.unwrap_or_else(|| system("load the programs of attach", &why))
     })
-}
-
-/// The reading end of the ring of late wake-ups.
-fn ring(
-    object: &Object,
-    late: Arc<Mutex<Vec<AttachedLate>>>,
-) -> Result<RingBuffer<'static>, AttachUnavailable> {
-    let failed = |why: &dyn fmt::Display| system("map the late wake-ups", why);
-    let map = object.maps().find(|map| map.name() == "attach_late");
-    let map = map.ok_or_else(|| failed(&"the object has no such map"))?;
-    let mut builder = RingBufferBuilder::new();
-    let each = move |bytes: &[u8]| {
-        let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
-        late.extend(AttachedLate::decode(bytes));
-        0
-    };
-    builder.add(&map, each).map_err(|error| failed(&error))?;
-    builder.build().map_err(|error| failed(&error))
 }
 
 #[cfg(test)]

@@ -31,3 +31,8 @@ pub enum AttachUnavailable {
         why: String,
     },
 }
+
+/// Something that the kernel or the machine refused.
+pub(super) fn system(what: &str, why: &dyn std::fmt::Display) -> AttachUnavailable {
+    AttachUnavailable::System { what: what.to_owned(), why: why.to_string() }
+}

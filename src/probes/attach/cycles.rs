@@ -2,8 +2,8 @@
 
 use super::{Attach, target::FoundTask};
 use crate::{
-    kernel::AttachedCycles,
-    run::Deadlines,
+    kernel::{AttachPrograms, AttachedCycles, WatchedWait},
+    run::{AttachedWaitCall, Deadlines},
     sys::{root::Root, sched::budget_of},
 };
 
@@ -40,6 +40,18 @@ fn measured(deadline_ns: Option<i64>) -> AttachedCycles {
 /// Whether it is of `SCHED_DEADLINE`.
 fn has_own(tid: u32) -> bool {
     budget_of(tid.cast_signed()).is_some()
+}
+
+/// The calls in which event loops were seen to wait.
+pub(super) fn wait_calls(programs: &AttachPrograms) -> Vec<AttachedWaitCall> {
+    let record = |watched: &WatchedWait| {
+        let (call, failed) = match watched {
+            WatchedWait::Watched(call) => (call, None),
+            WatchedWait::Failed(call, why) => (call, Some(why.clone())),
+        };
+        AttachedWaitCall { call: (*call).to_owned(), failed }
+    };
+    programs.watched_waits().iter().map(record).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tardy_hot::{clock::now_ns, stop::Stop};
 use super::{
     Attach, AttachTarget,
     command::StartedCommand,
-    cycles::{cycles, of_thread},
+    cycles::{cycles, of_thread, wait_calls},
     figures::{SLICES, SliceMeans},
     followed::Followed,
     room::{Room, is_there, sleeps},
@@ -19,12 +19,12 @@ use super::{
     threads::Threads,
 };
 use crate::{
-    kernel::{AttachPrograms, AttachedTime, NoPlace, WatchedWait},
+    kernel::{AttachPrograms, AttachedTime, NoPlace},
     probes::{
         ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
     },
-    run::{AttachRecord, AttachedWaitCall, Deadlines},
+    run::{AttachRecord, Deadlines},
     sys::root::Root,
 };
 
@@ -238,9 +238,7 @@ impl AttachSource {
     }
 
     fn end_slice(&mut self) {
-        for (name, sums) in self.threads.pools() {
-            self.means.take(name, sums);
-        }
+        self.threads.pools().for_each(|(name, sums)| self.means.take(name, sums));
         for followed in self.followed.values() {
             self.means.take(&followed.series(), &followed.sums);
         }
@@ -322,19 +320,11 @@ impl AttachSource {
             ended_ns: self.gone_ns.map(|ns| (ns - start_ns).max(0)),
             command: self.command.take().map(StartedCommand::finish),
             never_slept: self.threads.never_slept((ended_ns - start_ns).max(0).cast_unsigned()),
-            wait_calls: self.programs.watched_waits().iter().map(wait_call).collect(),
+            wait_calls: wait_calls(&self.programs),
             rows,
         };
         FinishedAttach { record, figures, ended_ns }
     }
-}
-
-fn wait_call(watched: &WatchedWait) -> AttachedWaitCall {
-    let (call, failed) = match watched {
-        WatchedWait::Watched(call) => (call, None),
-        WatchedWait::Failed(call, why) => (call, Some(why.clone())),
-    };
-    AttachedWaitCall { call: (*call).to_owned(), failed }
 }
 
 impl SeriesSource for AttachSource {
