@@ -103,7 +103,7 @@ impl AttachPrograms {
     /// # Errors
     /// What is missing, with the remedy.
     pub fn load(to: &AttachedTo, cycles: AttachedCycles) -> Result<Self, AttachUnavailable> {
-        bootstrap::can_trace()?;
+        bootstrap::may_load()?;
         let blocks = greatest_number().div_ceil(BLOCK).max(1);
         let object = load(to, cycles, blocks)?;
         let map = |ending: &str, words: usize| {

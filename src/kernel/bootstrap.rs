@@ -24,12 +24,20 @@ const FIRST: (u32, u32) = if cfg!(target_arch = "aarch64") { (5, 18) } else { (5
 /// What the name of a tracepoint's type begins with, after the end of the name before.
 const PREFIX: &[u8] = b"\0btf_trace_";
 
-/// Whether this process may trace this kernel, without loading anything. Loading may still fail.
+/// Whether this process may trace this kernel, without loading anything. Loading may still fail; on
+/// a kernel that is called too old here it may work, if its distribution added what is missing.
 ///
 /// # Errors
 /// [`TracingUnavailable::NoRights`], [`TracingUnavailable::NoBtf`],
-/// [`TracingUnavailable::PidNamespace`] or [`TracingUnavailable::TimeNamespace`].
+/// [`TracingUnavailable::PidNamespace`], [`TracingUnavailable::TimeNamespace`] or
+/// [`TracingUnavailable::TooOld`].
 pub fn can_trace() -> Result<(), TracingUnavailable> {
+    may_load()?;
+    too_old(&Root::default()).map_or(Ok(()), Err)
+}
+
+/// The same without a look at the kernel's release.
+pub(super) fn may_load() -> Result<(), TracingUnavailable> {
     may_trace(capabilities::may_trace(), Path::new(BTF))?;
     own_namespaces()
 }

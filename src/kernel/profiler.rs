@@ -205,7 +205,7 @@ impl Profiler {
     /// # Errors
     /// What is missing, with the remedy.
     pub fn load(cpus: &[u32], hz: u32) -> Result<Self, ProfileUnavailable> {
-        bootstrap::can_trace()?;
+        bootstrap::may_load()?;
         let event = SamplingEvent::best(cpus.first().copied().unwrap_or(0));
         let open = |&cpu: &u32| {
             event.open(cpu, hz).map_err(|error| {

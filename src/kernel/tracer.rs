@@ -43,7 +43,7 @@ impl Tracer {
     /// # Errors
     /// Missing rights or types, and a kernel that lacks or refuses something required.
     pub fn load(settings: &Settings) -> Result<Self, TracingUnavailable> {
-        bootstrap::can_trace()?;
+        bootstrap::may_load()?;
         let mut plan = ProgramPlan::new(settings)?;
         let object = plan.load()?;
         let memory =

@@ -8,10 +8,12 @@ mod condition;
 mod table;
 
 use std::{
+    ffi::OsString,
     fs,
     num::NonZero,
     path::Path,
-    time::{Duration, SystemTime},
+    process::Command,
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -41,7 +43,7 @@ const LIVE: [&str; 3] = ["loads::", "outside::", "truth::"];
 /// Run tests again and again, each alone, on a machine that disturbs them
 ///
 /// Needs root. Without FILTER it runs the tests that start tardy. The outputs of failures are kept
-/// in target/stress.
+/// in target/stress. With a COMMAND it runs this instead of tests, as in `-- make test`.
 #[derive(Debug, Args)]
 pub(crate) struct StressFlags {
     /// Only tests whose full names (PROGRAM::MODULE::TEST) contain one of these texts
@@ -65,15 +67,21 @@ pub(crate) struct StressFlags {
     /// Kill a test that takes longer
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     limit: Duration,
+    /// Instead of tests
+    #[arg(last = true, conflicts_with_all = ["filters", "include_ignored", "limit"])]
+    command: Vec<OsString>,
 }
 
 /// Runs the tests under each condition, and prints the table; whether none has failed.
 pub(crate) fn run(flags: &StressFlags) -> Result<bool> {
     ensure!(rustix::process::geteuid().is_root(), "stress: only root can make cgroups");
-    let cases = cases(flags)?;
     let conditions =
         if flags.condition.is_empty() { &Condition::ALL[..] } else { &flags.condition[..] };
     let seed = flags.seed.unwrap_or_else(from_the_clock);
+    if let Some((program, words)) = flags.command.split_first() {
+        return run_command(flags, conditions, seed, (program, words));
+    }
+    let cases = cases(flags)?;
     say(&format!("{} tests; --seed {seed} repeats the pauses", cases.len()));
     let kept = crate::target()?.join("stress");
     let _ = fs::remove_dir_all(&kept);
@@ -97,6 +105,32 @@ pub(crate) fn run(flags: &StressFlags) -> Result<bool> {
     }
     print(&table.text())?;
     Ok(!table.has_failed() && session.quit.seen().is_none())
+}
+
+/// The same of a command; its output goes where that of this program goes.
+fn run_command(
+    flags: &StressFlags,
+    conditions: &[Condition],
+    seed: u64,
+    (program, words): (&OsString, &[OsString]),
+) -> Result<bool> {
+    say(&format!("--seed {seed} repeats the pauses"));
+    let (mut random, mut has_failed) = (SplitMix64::new(seed), false);
+    for _ in 0..flags.times.get() {
+        for condition in conditions {
+            let begin = Instant::now();
+            let disturbance = Disturbance::begin(*condition, flags.memory.get(), random.bits())?;
+            let (launcher, first) = disturbance.launcher().split_first().context("no launcher")?;
+            let mut command = Command::new(launcher);
+            let status = command.args(first).arg(program).args(words).status();
+            let freezes = disturbance.end()?;
+            let status = status.with_context(|| format!("cannot start {}", program.display()))?;
+            has_failed |= !status.success();
+            let (name, took) = (condition.name(), begin.elapsed().as_secs());
+            say(&format!("{name}: {status} after {took} s, frozen {freezes} times"));
+        }
+    }
+    Ok(!has_failed)
 }
 
 /// What all runs share.
