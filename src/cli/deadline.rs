@@ -86,12 +86,15 @@ impl DeadlineFlags {
 fn check_names(asked: &Deadlines, run: &Run) -> Result<()> {
     let known: Vec<&str> = run.document.wakeups().map(|own| own.name.as_str()).collect();
     for ThreadDeadline { name, deadline_ns } in &asked.of_threads {
+        let there_are = match known.is_empty() {
+            true => "it has no wake-ups".to_owned(),
+            false => format!("there are {}", named(&known)),
+        };
         ensure!(
             known.contains(&name.as_str()),
-            "--deadline {name}={}: nothing in {} is called {name}; there are {}",
+            "--deadline {name}={}: nothing in {} is called {name}; {there_are}",
             Nanos(*deadline_ns).typed(),
             run.document.name,
-            named(&known)
         );
     }
     Ok(())

@@ -72,7 +72,11 @@ fn of_timers(
     judged: &[JudgedCycles<'_>],
     why: Option<&str>,
 ) -> Option<String> {
+    let beside = work_beside(document, judged);
     let mut text = words(judged)?;
+    if beside.is_some() {
+        text = text.replacen("All ", "All that tardy saw, ", 1);
+    }
     let worst = judged.iter().max_by_key(|own| own.response.max)?;
     let is_one = judged.len() == 1;
     let place = if is_one { String::new() } else { format!(", of {}", name(worst)) };
@@ -90,7 +94,26 @@ fn of_timers(
         more => text.push_str(&format!(" At most {} more cycles were not seen.", count(more))),
     }
     text.push_str(&without_period(document, judged));
+    text.extend(beside);
     Some(text)
+}
+
+/// Of event loops without a period, the longest work for others, if it took longer than the
+/// deadline: what fell due meanwhile had no timer yet by which its lateness would be known.
+fn work_beside(document: &Document, judged: &[JudgedCycles<'_>]) -> Option<String> {
+    let longest = |own: &&JudgedCycles<'_>| own.row.other_work.and_then(|other| other.max);
+    let hides = |own: &&JudgedCycles<'_>| {
+        longest(own).is_some_and(|ns| ns > own.deadline_ns)
+            && own.row.kept_waiting.is_none()
+            && is_without_period(document, own.response)
+    };
+    let most = judged.iter().filter(hides).max_by_key(longest)?;
+    Some(format!(
+        " But work of {} for others took up to {}, longer than its deadline: how late what fell \
+         due meanwhile was is not known.",
+        name(most),
+        Nanos(longest(&most)?)
+    ))
 }
 
 /// What is not known of threads that set their timer anew for each cycle, at no fixed distance:
@@ -240,6 +263,27 @@ mod tests {
         let last = "No period was found in the timers of ctl: what a cycle was late by before its \
                     timer was set is not known.";
         assert!(said.ends_with(last), "{said}");
+    }
+
+    #[test]
+    fn work_for_others_beyond_the_deadline_leaves_open_what_fell_due_meanwhile() {
+        let mut document = fixture::judged();
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            (row.missed, row.period_ns, row.unmatched) = (None, None, 0);
+            row.over.iter_mut().for_each(|over| over.cycles = 0);
+            row.other_work = row.lateness;
+        }
+        document.series[0].missed = Some(0);
+        let said = headline(&document);
+        assert!(said.starts_with("All that tardy saw, 2,976 cycles of ctl met the dead"), "{said}");
+        let last = "But work of ctl for others took up to 5.49 ms, longer than its deadline: how \
+                    late what fell due meanwhile was is not known.";
+        assert!(said.ends_with(last), "{said}");
+        // With a timer that counts its expiries that is known.
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            row.kept_waiting = row.lateness;
+        }
+        assert!(!headline(&document).contains("work of"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::{
     analysis::bands::{Band, LATE},
     report::causes::{Causes, total},
-    run::{BandDifference, CauseDifference, Run, peaks::Cause},
+    run::{BandDifference, CauseDifference, Run, TraceMode, peaks::Cause},
 };
 
 /// The ten worst are not a band of a share of the samples.
@@ -34,17 +34,22 @@ pub fn causes_between(a: &[&Run], b: &[&Run]) -> Vec<BandDifference> {
 /// Why no causes are compared, if none are.
 pub(super) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
     let all: Vec<&Run> = a.iter().chain(b).copied().collect();
-    let without = all.iter().filter(|run| bands_of(run).is_empty());
-    let without: Vec<&str> = without.map(|run| run.document.name.as_str()).collect();
-    let whose = match without.len() {
-        0 => return None,
-        count if count == all.len() => "of no run".to_owned(),
-        _ => format!("not of {}", without.join(", ")),
+    let without: Vec<&Run> = all.iter().filter(|run| bands_of(run).is_empty()).copied().collect();
+    let (traced, untraced): (Vec<&Run>, Vec<&Run>) =
+        without.into_iter().partition(|run| run.document.trace.found == TraceMode::Peaks);
+    let names = |runs: &[&Run]| {
+        let names: Vec<&str> = runs.iter().map(|run| run.document.name.as_str()).collect();
+        names.join(", ")
     };
-    Some(format!(
-        "Causes are not compared: what late samples were spent on is known {whose}. That takes \
-         tracing (--trace) on both sides."
-    ))
+    let why = match (untraced.len(), traced.len()) {
+        (0, 0) => return None,
+        (0, _) => format!("{} had no late sample with a cause.", names(&traced)),
+        (count, _) if count == all.len() => {
+            "no run was traced. That takes --trace on both sides.".to_owned()
+        }
+        _ => format!("{} was not traced. That takes --trace on both sides.", names(&untraced)),
+    };
+    Some(format!("Causes are not compared: {why}"))
 }
 
 /// Those of one run; none where its late samples were not blamed. Samples are blamed, so that bands

@@ -23,9 +23,10 @@ pub(super) fn push(sheet: &mut TerminalText, why: &WhyReport) {
     }
     let of = match why.responses_analysed {
         0 => many(why.blamed, "late wake-up"),
-        cycles => many(cycles, "late cycle"),
+        // A wait that made several cycles late is in each of them.
+        cycles => many(cycles, "late cycle") + " (a wait counts in each that it made late)",
     };
-    sheet.line(DIM, &format!("Between the threads, in the {of} analyzed:"));
+    sheet.line(DIM, &format!("Between the threads, in the analyzed {of}:"));
     let mut table =
         Table::new(3, &["who", "waited for", "on", "times", "ms", "which was preempted by"]);
     for row in why.between.iter().take(MOST) {
@@ -85,7 +86,7 @@ mod tests {
         let mut sheet = TerminalText::default();
         push(&mut sheet, &why);
         let text = anstream::adapter::strip_str(&sheet.done()).to_string();
-        assert!(text.contains("in the 1,521 late cycles analyzed"), "{text}");
+        assert!(text.contains("in the analyzed 1,521 late cycles (a wait"), "{text}");
         let line = text.lines().find(|line| line.starts_with("ctl")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         let told = "ctl worker lock 0x7f00 1,411 2.4 vision (fifo 50) 2.3 ms, log (nice 0) 0.1";
