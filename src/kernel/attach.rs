@@ -7,7 +7,6 @@
 use std::{
     fmt, io,
     os::fd::AsFd,
-    path::Path,
     sync::atomic::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -15,28 +14,21 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use libbpf_rs::{Link, MapCore as _, Object, ObjectBuilder, OpenObject, RingBuffer, btf::Btf};
+use libbpf_rs::{Link, MapCore as _, Object, RingBuffer};
 
-use crate::sys::{mapped::MappedWords, root::Root};
+use crate::sys::mapped::MappedWords;
 
 use super::{
-    TracingUnavailable,
-    attach_config::{AttachedCycles, AttachedTo, config, greatest_number},
+    attach_config::{AttachedCycles, AttachedTo, greatest_number},
+    attach_load::{CODE, load},
     attach_ring::ring,
     attach_unavailable::{AttachUnavailable, system},
-    attach_waits::{WaitPrograms, WatchedWait, is_wait_program},
+    attach_waits::{WaitPrograms, WatchedWait},
     attached_thread::{
         AttachedLate, AttachedThread, COMM, DEADLINE, START, STATE_PRIO, THREAD, TID_PID,
     },
     bootstrap, header, log,
-    tracepoint_arguments::TracepointArguments,
 };
-
-#[repr(C, align(8))]
-struct AttachCode<T: ?Sized>(T);
-
-static CODE: &AttachCode<[u8]> =
-    &AttachCode(*include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o")));
 
 pub(super) const PLACES: usize = header::TARDY_ATTACH_PLACES as usize;
 pub(super) const BLOCK: usize = header::TARDY_ATTACH_BLOCK as usize;
@@ -50,10 +42,6 @@ const NAME: usize = 6;
 const ON: usize = 8;
 const FREE: usize = 9;
 pub(super) const SETTINGS: usize = FREE + PLACES / 2;
-
-/// Programs that a kernel may lack: without them a wake-up by a call from another processor counts
-/// as one by an interrupt. Only since 7.2 timers are taken off that are over when they are armed.
-const SPARED: [&str; 3] = ["csd_function_entry", "csd_function_exit", "hrtimer_start_expired"];
 
 /// Why a thread has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +63,8 @@ pub struct AttachPrograms {
     memory: MappedWords,
     threads: MappedWords,
     places: MappedWords,
+    /// How many there are; the first is nobody's.
+    count: usize,
     cycles: AttachedCycles,
 }
 
@@ -98,14 +88,21 @@ impl AttachPrograms {
     /// Most threads at one time.
     pub const MOST: usize = PLACES - 1;
 
-    /// Loads them; none runs yet.
+    /// Loads them, with room for `room` threads at one time, up to [`AttachPrograms::MOST`]; none
+    /// runs yet. The kernel takes 17 us to make room for one, in which this CPU does nothing else
+    /// if the kernel cannot be preempted.
     ///
     /// # Errors
     /// What is missing, with the remedy.
-    pub fn load(to: &AttachedTo, cycles: AttachedCycles) -> Result<Self, AttachUnavailable> {
+    pub fn load(
+        to: &AttachedTo,
+        cycles: AttachedCycles,
+        room: usize,
+    ) -> Result<Self, AttachUnavailable> {
         bootstrap::may_load()?;
         let blocks = greatest_number().div_ceil(BLOCK).max(1);
-        let object = load(to, cycles, blocks)?;
+        let count = room.clamp(1, Self::MOST) + 1;
+        let object = load(to, cycles, (blocks, count))?;
         let map = |ending: &str, words: usize| {
             let found = object.maps().find(|map| map.name().to_string_lossy().ends_with(ending));
             let found = found.ok_or_else(|| io::Error::other("the object has no such map"));
@@ -114,13 +111,13 @@ impl AttachPrograms {
                 .map_err(|error| system("map the memory of attached threads", &error))
         };
         let memory = map(".bss", SETTINGS)?;
-        let threads = map("attach_threads", PLACES * THREAD)?;
+        let threads = map("attach_threads", count * THREAD)?;
         let places = map("attach_places", blocks * BLOCK / 4)?;
         let late = Arc::<Mutex<Vec<AttachedLate>>>::default();
         let ring = ring(&object, Arc::clone(&late))?;
         let loaded =
             Some(Loaded { links: Vec::new(), waits: WaitPrograms::default(), ring, object });
-        Ok(Self { loaded, late, memory, threads, places, cycles }.prepared(to))
+        Ok(Self { loaded, late, memory, threads, places, count, cycles }.prepared(to))
     }
 
     /// Without the kernel: what the programs write comes from a replay, which shares this memory.
@@ -131,12 +128,12 @@ impl AttachPrograms {
         [memory, threads, places]: [MappedWords; 3],
         late: Arc<Mutex<Vec<AttachedLate>>>,
     ) -> Self {
-        Self { loaded: None, late, memory, threads, places, cycles }.prepared(to)
+        Self { loaded: None, late, memory, threads, places, count: PLACES, cycles }.prepared(to)
     }
 
     fn prepared(self, to: &AttachedTo) -> Self {
         let words = self.memory.words();
-        for place in 1..PLACES {
+        for place in 1..self.count {
             self.push_free(place);
         }
         if let AttachedTo::Name(name) = to {
@@ -273,6 +270,12 @@ impl AttachPrograms {
         self.memory.words()[DROPPED].load(Relaxed)
     }
 
+    /// For how many threads there is room at one time.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.count - 1
+    }
+
     /// Whether this thread has a place.
     #[must_use]
     pub fn has(&self, tid: u32) -> bool {
@@ -281,7 +284,7 @@ impl AttachPrograms {
 
     /// Every thread that has a place, also of those that have ended and were not released yet.
     pub fn all(&self) -> impl Iterator<Item = AttachedThread<'_>> {
-        (1..PLACES).filter_map(|place| {
+        (1..self.count).filter_map(|place| {
             let words = self.thread(place);
             let state = words[STATE_PRIO].load(Acquire) as u32;
             if state == header::TARDY_ATTACH_FREE {
@@ -344,55 +347,6 @@ impl AttachPrograms {
             }
         }
     }
-}
-
-fn load(
-    to: &AttachedTo,
-    cycles: AttachedCycles,
-    blocks: usize,
-) -> Result<Object, AttachUnavailable> {
-    let failed = |error: libbpf_rs::Error| system("open the programs of attach", &error);
-    let path = Path::new(bootstrap::BTF);
-    let mut tracepoints = bootstrap::tracepoints(path)?;
-    let btf = Btf::from_path(path).map_err(failed)?;
-    let arguments = TracepointArguments::read(&btf);
-    let soft_timers = bootstrap::timers_expire_in_softirq(&Root::default());
-    tracepoints.retain(|tracepoint| arguments.fit(tracepoint));
-    log::listen();
-    let mut builder = ObjectBuilder::default();
-    let mut object: OpenObject =
-        builder.name("tardy_attach").and_then(|it| it.open_memory(&CODE.0)).map_err(failed)?;
-    for mut program in object.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let tracepoint = name.strip_prefix("on_").unwrap_or(&name);
-        if is_wait_program(&name) || tracepoint == "softirq_raise" && !soft_timers {
-            program.set_autoload(false);
-        } else if !tracepoints.contains(tracepoint) {
-            if !SPARED.contains(&tracepoint) {
-                let tracepoint = tracepoint.to_owned();
-                return Err(AttachUnavailable::NoTracepoint { tracepoint });
-            }
-            program.set_autoload(false);
-        }
-    }
-    let config = config(to, cycles, &btf, &arguments, soft_timers);
-    for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if name.ends_with(".config") {
-            map.set_initial_value(&config).map_err(failed)?;
-        } else if name == "attach_places" {
-            map.set_max_entries(u32::try_from(blocks).unwrap_or(u32::MAX)).map_err(failed)?;
-        }
-    }
-    object.load().map_err(|error| {
-        let lines = log::lines();
-        let why = [error.to_string(), log::reason(&lines)].join("; ");
-        if lines.iter().any(|line| line.contains("-EPERM")) {
-            return TracingUnavailable::NoRights { why }.into();
-        }
-        let lack = bootstrap::too_old(&Root::default()).map(AttachUnavailable::from);
-        lack.unwrap_or_else(|| system("load the programs of attach", &why))
-    })
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ const fn call(number: u32, name: &'static str) -> WaitCall {
     WaitCall { number, name }
 }
 
-/// Those of which there is a program. A futex is none of them: who does not sleep in it has mostly
-/// not called it.
+/// Those of which there is a program. `futex` is left out: a thread that does not sleep in it has
+/// mostly not called it.
 const CALLS: [WaitCall; 8] = [
     call(232, "epoll_wait"),
     call(281, "epoll_pwait"),

@@ -271,8 +271,8 @@ impl AttachedThread<'_> {
         self.load(OVERDUE)
     }
 
-    /// The system call in which its own timer finds it, by its number on x86-64; absent where
-    /// that is none in which an event loop waits.
+    /// The system call in which its own timer finds it, by its number on x86-64; `None` for a
+    /// sleep in which no event loop waits.
     #[must_use]
     pub fn waits_in(&self) -> Option<u32> {
         (self.load(WAIT_KEY) >> 48).checked_sub(1).and_then(|number| number.try_into().ok())

@@ -41,6 +41,7 @@
 
 mod attach;
 mod attach_config;
+mod attach_load;
 mod attach_ring;
 mod attach_unavailable;
 mod attach_waits;

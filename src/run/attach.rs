@@ -15,6 +15,9 @@ pub struct AttachRecord {
     pub pooled_only: u64,
     /// Threads for which there was no room; nothing is known of them.
     pub no_room: u64,
+    /// For how many threads there was room at one time; older versions always had room for 511.
+    #[serde(default = "room_of_old")]
+    pub room: u64,
     /// Threads that were measured for a part of the time, as others woke up more often and had the
     /// room from then on.
     #[serde(default)]
@@ -46,6 +49,10 @@ pub struct AttachedWaitCall {
     /// Why the program could not be loaded; absent if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+}
+
+fn room_of_old() -> u64 {
+    511
 }
 
 /// A command that tardy started to look at it.

@@ -133,6 +133,8 @@ export type AttachRecord = {
   no_room: number;
   /** Of them those without a separate series, as they lived for less than a second, or others woke up more often: their wake-ups are in the series of their name. */
   pooled_only: number;
+  /** For how many threads there was room at one time; older versions always had room for 511. */
+  room: number;
   /** The threads of each name, and after them each thread that has a separate series. */
   rows: AttachedRow[];
   /** Threads that were measured, in all. */
@@ -2420,7 +2422,7 @@ export const STRUCTURE: JsonMap = {
     AskedSetting: {"properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"type":"object"},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"settings":{"items":{"$ref":"#/$defs/AskedSetting"},"type":"array"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping","settings"],"type":"object"},
     AttachParameters: {"properties":{"by":{"type":"string"},"deadlines":{"items":{"$ref":"#/$defs/ThreadDeadline"},"type":"array"},"only":{"type":["string","null"]},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
-    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"},"wait_calls":{"items":{"$ref":"#/$defs/AttachedWaitCall"},"type":"array"}},"required":["threads","pooled_only","no_room","gave_way","ended_ns","command","rows"],"type":"object"},
+    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"gave_way":{"type":"integer"},"never_slept":{"items":{"type":"string"},"type":"array"},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"room":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"},"wait_calls":{"items":{"$ref":"#/$defs/AttachedWaitCall"},"type":"array"}},"required":["threads","pooled_only","no_room","room","gave_way","ended_ns","command","rows"],"type":"object"},
     AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
     AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},
     AttachedFaults: {"properties":{"cycles":{"type":"integer"},"major":{"type":"integer"},"minor":{"type":"integer"}},"required":["cycles","minor","major"],"type":"object"},

@@ -19,7 +19,7 @@ use super::{
     threads::Threads,
 };
 use crate::{
-    kernel::{AttachPrograms, AttachedTime, NoPlace},
+    kernel::{AttachPrograms, AttachUnavailable, AttachedTime, NoPlace},
     probes::{
         ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
@@ -33,8 +33,6 @@ use crate::{
 const READ_NS: i64 = 90_000_000;
 const READ_NAMED_NS: i64 = 10_000_000;
 const READ_EACH_NS: i64 = 1_000_000;
-/// With this number of ended threads that wait for that, at once.
-const MANY_ENDED: usize = AttachPrograms::MOST / 4;
 
 /// What the programs cannot see is looked for so often: threads that are moved into a group, and
 /// those for which there was no place.
@@ -81,11 +79,12 @@ impl AttachSource {
     ) -> Result<Self, ArmError> {
         let root = Root::default();
         plan.target.check(&root).map_err(ArmError::Transport)?;
-        let refused = |error: &dyn std::fmt::Display| ArmError::Transport(error.to_string());
+        let refused = |error: AttachUnavailable| ArmError::Transport(error.to_string());
         let cycles = cycles(plan, &root);
-        let mut programs = AttachPrograms::load(&plan.target.attached_to(), cycles)
-            .map_err(|error| refused(&error))?;
-        programs.attach().map_err(|error| refused(&error))?;
+        let room = plan.target.room(&root);
+        let to = plan.target.attached_to();
+        let mut programs = AttachPrograms::load(&to, cycles, room).map_err(refused)?;
+        programs.attach().map_err(refused)?;
         Ok(Self::over(plan, programs, stop, traced, (root, now_ns)))
     }
 
@@ -209,8 +208,8 @@ impl AttachSource {
                 Phase::Measuring | Phase::Over => self.threads.take(followed, &thread, now_ns),
             }
             if thread.has_ended && self.room.may_release(thread.tid(), now_ns) {
-                let followed = self.followed.remove(&place);
-                followed.into_iter().for_each(|followed| self.threads.end(followed, now_ns));
+                let gone = self.followed.remove(&place);
+                gone.into_iter().for_each(|gone| self.threads.end(gone, now_ns));
                 ended.push(place);
             }
         }
@@ -250,9 +249,10 @@ impl AttachSource {
         moves || self.room.is_short() || self.programs.refused() > self.refused
     }
 
-    /// Whether places are to be given back soon.
+    /// Whether places are to be given back at once: ended threads have a quarter of the room.
     fn has_many_ended(&self) -> bool {
-        self.programs.all().filter(|thread| thread.has_ended).count() > MANY_ENDED
+        let ended = self.programs.all().filter(|thread| thread.has_ended);
+        ended.count() > self.programs.room() / 4
     }
 
     /// Whether what was to be looked at has ended for good.
@@ -303,9 +303,7 @@ impl AttachSource {
         self.threads.finish();
         let names: Vec<String> = self.threads.pools().map(|(name, _)| name.to_owned()).collect();
         // What came of one that ended since the end of its last slice.
-        for (name, sums) in self.threads.own() {
-            self.means.take(name, sums);
-        }
+        self.threads.own().for_each(|(name, sums)| self.means.take(name, sums));
         let mut figures = Vec::new();
         names.iter().for_each(|name| figures.extend(self.means.records(name)));
         let (threads, pooled_only, rows) = self.threads.rows();
@@ -321,6 +319,7 @@ impl AttachSource {
             command: self.command.take().map(StartedCommand::finish),
             never_slept: self.threads.never_slept((ended_ns - start_ns).max(0).cast_unsigned()),
             wait_calls: wait_calls(&self.programs),
+            room: self.programs.room() as u64,
             rows,
         };
         FinishedAttach { record, figures, ended_ns }

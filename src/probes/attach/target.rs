@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    kernel::AttachedTo,
+    kernel::{AttachPrograms, AttachedTo},
     run::ThreadDeadline,
     sys::{
         process::{Pid, descendants},
@@ -19,6 +19,9 @@ use crate::{
 
 /// Names that are said if none is right.
 const NEAREST: usize = 3;
+
+/// A process may start threads later.
+const LEAST_ROOM: usize = 128;
 
 /// The number of bytes that the kernel keeps of a thread's name.
 const COMM_BYTES: usize = 15;
@@ -54,6 +57,17 @@ impl AttachTarget {
             Self::Thread(tid) => AttachedTo::Thread(*tid),
             Self::Name(name) => AttachedTo::Name(cut_name(name.as_bytes()).to_vec()),
             Self::Group(_) | Self::Command(_) => AttachedTo::Children,
+        }
+    }
+
+    /// How many threads tardy makes room for: twice those that it finds. Room for hundreds takes
+    /// the kernel long enough to delay threads that run already.
+    pub(super) fn room(&self, root: &Root) -> usize {
+        match self {
+            Self::Process(_) | Self::Thread(_) | Self::Name(_) => {
+                (2 * self.scan(root).len()).clamp(LEAST_ROOM, AttachPrograms::MOST)
+            }
+            Self::Group(_) | Self::Command(_) => AttachPrograms::MOST,
         }
     }
 

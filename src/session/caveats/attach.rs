@@ -1,11 +1,8 @@
 //! Caveats of threads of others that were looked at.
 
-use crate::{
-    kernel::AttachPrograms,
-    run::{
-        AttachCaveat, AttachParameters, AttachRecord, AttachedRow, CaveatKind, MissedPeriods,
-        ProbeRecord,
-    },
+use crate::run::{
+    AttachCaveat, AttachParameters, AttachRecord, AttachedRow, CaveatKind, MissedPeriods,
+    ProbeRecord,
 };
 
 /// One wake-up of so many that is not seen is worth a word.
@@ -47,8 +44,7 @@ fn failed(record: &AttachRecord) -> Option<AttachCaveat> {
 }
 
 fn no_room(record: &AttachRecord) -> Option<AttachCaveat> {
-    let &AttachRecord { no_room: threads, gave_way, .. } = record;
-    let most = AttachPrograms::MOST as u64;
+    let &AttachRecord { no_room: threads, gave_way, room: most, .. } = record;
     let is_short = threads > 0 || gave_way > 0;
     is_short.then_some(AttachCaveat::ThreadsWithoutRoom { threads, gave_way, most })
 }
@@ -140,7 +136,7 @@ mod tests {
             serde_json::from_str(&text).unwrap()
         };
         let rows = vec![row("app", "null", 1_000, 11), row("app/7", "7", 1_000, 11)];
-        let seen = AttachRecord { rows, no_room: 3, ..AttachRecord::default() };
+        let seen = AttachRecord { rows, no_room: 3, room: 511, ..AttachRecord::default() };
         let found = codes("comm", &seen);
         let expected = ["attach_threads_without_room", "attach_wakeups_unseen"];
         assert_eq!(found.iter().map(|one| one.0.as_str()).collect::<Vec<_>>(), expected);

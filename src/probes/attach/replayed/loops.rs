@@ -274,7 +274,7 @@ fn a_return_to_the_wait_that_does_not_sleep_ends_the_cycle() {
     let row = end.row("loop");
     let (response, other) = (row.response.unwrap(), row.other_work.unwrap());
     assert_eq!((response.max, row.over.unwrap().cycles), (ns(3 * US + READ_NS + 60 * US), 0));
-    // The wait in which it sleeps is no work.
+    // It does not work in the wait in which it sleeps.
     assert_eq!((other.max, other.mean, row.kept_waiting), (ns(200 * US), ns(200 * US), None));
     assert!((899..=901).contains(&response.count) && (899..=901).contains(&other.count));
     assert_eq!((row.period_ns, row.missed), (ns(MS), Some(0)));
