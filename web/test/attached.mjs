@@ -31,7 +31,7 @@ export function attachedTo(run, count, odd) {
     longest_burst: null, windows: [], worst_interval: null,
   });
   const deadlines = [deadline('worker/response', 40), deadline(odd, 0)];
-  const attached = { threads: count + 1, pooled_only: 3, no_room: 0, gave_way: 0, ended_ns: null, command: null, rows };
+  const attached = { threads: count + 1, pooled_only: 3, no_room: 0, room: 511, gave_way: 0, ended_ns: null, command: null, rows };
   const between = [{ who: 'worker', whom: odd, on: 'futex', times: 40, ns: 12 * NS_PER_MS, preempted_by: [{ task: odd, ns: NS_PER_MS, is_inversion: true }, { task: 'log (nice 0)', ns: 2000, is_inversion: false }] }];
   return { ...run, deadlines, between, record: { ...run.record, attached, figures: Array.from({ length: 70 }, (_, at) => figure(`worker${at}/run`, at)) } };
 }
