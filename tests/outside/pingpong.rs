@@ -197,7 +197,7 @@ fn endless(store: &Store, transport: &str) -> std::process::Child {
     let length =
         ["--duration", SHORTLY_LOGGED, "--policy", "other", "--warmup", "20ms", "--name", "r"];
     let child = store.start(&[&PING[..], &length, &["--transport", transport]].concat());
-    store.wait_measuring("r");
+    store.wait_sample("r");
     child
 }
 

@@ -250,6 +250,18 @@ impl Store {
             fs::read_to_string(&log).is_ok_and(|text| text.contains("\nTag="))
         });
     }
+
+    /// Until a sample of the run is in its log: the third field of an interval is its maximum.
+    pub(crate) fn wait_sample(&self, name: &str) {
+        let log = self.runs().join(name).join("series.hlog");
+        let has_some = |line: &str| {
+            let max = line.strip_prefix("Tag=").and_then(|line| line.split(',').nth(3));
+            max.and_then(|max| max.parse::<f64>().ok()).is_some_and(|max| max > 0.0)
+        };
+        eventually("a first sample", || {
+            fs::read_to_string(&log).is_ok_and(|text| text.lines().any(has_some))
+        });
+    }
 }
 
 /// With standard output and error caught.
