@@ -8,8 +8,8 @@
  * attached is one look into a flat array by its number.
  *
  * Here is what happens at its wake-ups and switches; attach_threads.h has which threads these are,
- * attach_wakers.h who wakes them, attach_response.h how long their work takes, attach_waits.h where an
- * event loop waits, attach_memory.h what is kept.
+ * attach_wakers.h who wakes them, attach_response.h how long their work takes, attach_sleeps.h for what
+ * they sleep, attach_waits.h where an event loop enters its wait, attach_memory.h what is kept.
  */
 #include "bpf.h"
 #include "attach.h"

@@ -154,8 +154,8 @@ pub enum EventKind {
         /// The thread that has it, as its memory says; 0 where it does not.
         owner: u32,
     },
-    /// The task, of this CPU, has another priority from now on, [`Event::prio`]: of who waits for
-    /// its lock, or its own again. Another CPU may have recorded it.
+    /// The task, of this CPU, has another priority from now on, [`Event::prio`]: that of a waiter
+    /// for its lock, or its own again. Another CPU may have recorded it.
     Priority {
         /// The task that gave it.
         by: u32,

@@ -127,7 +127,7 @@ impl Window {
         self.idle |= ends_idle(event.kind);
         match (event.kind, nesting(event.kind)) {
             (EventKind::Switch { .. }, _) => !std::mem::replace(&mut self.switch, true),
-            // Of the task that has the CPU, or of one that has a switch of its own.
+            // Of the task that has the CPU, or of one with a separate event of a switch.
             (EventKind::Priority { .. }, _) => true,
             (EventKind::Idle { .. }, _) => {
                 self.idle = true;

@@ -78,7 +78,7 @@ fn leaves_idle(event: &Event) -> bool {
 
 /// Whether the thread may not have been in the queue of its CPU yet at that time. Another CPU may
 /// leave that to the thread's own one, which does it when the interrupt for it comes (`TTWU_QUEUE`,
-/// `ttwu_queue_wakelist`): whoever is chosen before that does not run instead of it.
+/// `ttwu_queue_wakelist`): a task chosen before that does not run instead of it.
 #[must_use]
 pub(super) fn may_be_queued_later(wakeup: &LateWakeup<'_>, at_ns: i64) -> bool {
     let route = wakeup.route.filter(|route| route.is_remote);

@@ -29,7 +29,7 @@ pub fn all(root: &Root) -> Vec<Process> {
     numbers.filter_map(of).filter(|process| !is_of_kernel(process)).collect()
 }
 
-/// The CPUs that a process may run on; all where that is not known.
+/// Whether a process may run on one of these CPUs; true if the kernel does not tell.
 #[must_use]
 pub fn may_use_any(root: &Root, pid: i32, cpus: &Cpus) -> bool {
     tasks::cpus(root, pid).is_none_or(|own| !own.common(cpus).is_empty())

@@ -58,7 +58,7 @@ pub enum Base {
         typed: String,
         /// The package's name; a `*` stands for any part of it.
         pattern: String,
-        /// The suite of Debian's it comes from, whatever this machine's own sources are.
+        /// The suite of Debian's it comes from, which need not be this machine's.
         suite: Option<String>,
     },
     /// A package file.

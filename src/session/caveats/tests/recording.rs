@@ -228,7 +228,7 @@ fn helpers_that_take_much_of_the_cpus_of_ordinary_measured_threads_weaken_a_run(
     };
     let values = json!({"cpu_ns": 480_000_000, "percent": 6, "has_deadline": false});
     let advice = |change| after(change)[0].remedy.clone();
-    assert!(!advice(of(true, 480_000_000)).contains("--deadline"), "there is none");
+    assert!(!advice(of(true, 480_000_000)).contains("--deadline"), "no deadline was given");
     assert_one(of(true, 480_000_000), "helpers_busy", &values, "480 ms of the measured CPUs (6%");
     let none = [codes(of(false, 480_000_000)), codes(of(true, 400_000_000))];
     assert_eq!(none, [Vec::<String>::new(), Vec::new()]);
