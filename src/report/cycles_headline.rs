@@ -73,10 +73,7 @@ fn of_timers(
     why: Option<&str>,
 ) -> Option<String> {
     let beside = work_beside(document, judged);
-    let mut text = words(judged)?;
-    if beside.is_some() {
-        text = text.replacen("All ", "All that tardy saw, ", 1);
-    }
+    let mut text = words(document, judged)?;
     let worst = judged.iter().max_by_key(|own| own.response.max)?;
     let is_one = judged.len() == 1;
     let place = if is_one { String::new() } else { format!(", of {}", name(worst)) };
@@ -137,8 +134,8 @@ fn without_period(document: &Document, judged: &[JudgedCycles<'_>]) -> String {
 pub(super) fn cycles(document: &Document) -> Option<String> {
     let (stages, judged) = stages_and_others(document);
     match stages_lead(&stages, &judged) {
-        true => words_of_stages(&stages).or_else(|| words(&judged)),
-        false => words(&judged),
+        true => words_of_stages(&stages).or_else(|| words(document, &judged)),
+        false => words(document, &judged),
     }
 }
 
@@ -157,7 +154,7 @@ pub(super) fn faults(document: &Document) -> Option<String> {
     ))
 }
 
-fn words(judged: &[JudgedCycles<'_>]) -> Option<String> {
+fn words(document: &Document, judged: &[JudgedCycles<'_>]) -> Option<String> {
     let (cycles, missed) = (sum(judged, |own| own.cycles), sum(judged, |own| own.missed));
     let whose = match judged {
         [] => return None,
@@ -166,7 +163,8 @@ fn words(judged: &[JudgedCycles<'_>]) -> Option<String> {
     };
     let deadline = deadline(judged);
     if missed == 0 {
-        return Some(format!("All {}{whose} met {deadline}", many(cycles, "cycle")));
+        let seen = work_beside(document, judged).map_or("", |_| " that tardy saw");
+        return Some(format!("All {}{whose}{seen} met {deadline}", many(cycles, "cycle")));
     }
     let most = judged.iter().max_by_key(|own| own.missed).filter(|_| judged.len() > 1);
     let most = most.map_or_else(String::new, |own| {
@@ -275,7 +273,8 @@ mod tests {
         }
         document.series[0].missed = Some(0);
         let said = headline(&document);
-        assert!(said.starts_with("All that tardy saw, 2,976 cycles of ctl met the dead"), "{said}");
+        let first = "All 2,976 cycles of ctl that tardy saw met the deadline of 1ms; ";
+        assert!(said.starts_with(first), "{said}");
         let last = "But work of ctl for others took up to 5.49 ms, longer than its deadline: how \
                     late what fell due meanwhile was is not known.";
         assert!(said.ends_with(last), "{said}");

@@ -132,9 +132,9 @@ impl Apt {
         let first = targets.lines().next().map(|uri| uri.trim_end_matches('/').to_owned());
         first.with_context(|| {
             format!(
-                "{suite}: this machine reads no packages of {label}, so that its mirror is not \
-                 known; add one to /etc/apt/sources.list and run `apt-get update`, or give a \
-                 package file (./linux-image-....deb)"
+                "this machine reads no packages of {label}, so that its mirror is not known; add \
+                 one to /etc/apt/sources.list and run `apt-get update`, or give a package file \
+                 (./linux-image-....deb)"
             )
         })
     }
