@@ -1,7 +1,7 @@
 //! The sentence of attached threads whose responses were judged: how many cycles missed the
 //! deadline, and the worst response.
 
-use super::{deadline::is_without_period, sample_name};
+use super::sample_name;
 use crate::{
     run::{CycleBegin, Document, JudgedCycles},
     units::{Nanos, count, many, share},
@@ -96,27 +96,25 @@ fn of_timers(
 }
 
 /// Of event loops without a period, the longest work for others, if it took longer than the
-/// deadline: what fell due meanwhile had no timer yet by which its lateness would be known.
+/// deadline.
 fn work_beside(document: &Document, judged: &[JudgedCycles<'_>]) -> Option<String> {
-    let longest = |own: &&JudgedCycles<'_>| own.row.other_work.and_then(|other| other.max);
-    let hides = |own: &&JudgedCycles<'_>| {
-        longest(own).is_some_and(|ns| ns > own.deadline_ns)
-            && own.row.kept_waiting.is_none()
-            && is_without_period(document, own.response)
-    };
-    let most = judged.iter().filter(hides).max_by_key(longest)?;
+    let over = |own: &JudgedCycles<'_>| document.other_work_over(own.row, own.deadline_ns);
+    let (most, longest_ns) = judged
+        .iter()
+        .filter_map(|own| Some((own, over(own)?)))
+        .max_by_key(|(_, longest_ns)| *longest_ns)?;
     Some(format!(
         " But work of {} for others took up to {}, longer than its deadline: how late what fell \
          due meanwhile was is not known.",
         name(most),
-        Nanos(longest(&most)?)
+        Nanos(longest_ns)
     ))
 }
 
 /// What is not known of threads that set their timer anew for each cycle, at no fixed distance:
 /// a program that is behind its own schedule may do so.
 fn without_period(document: &Document, judged: &[JudgedCycles<'_>]) -> String {
-    let without = judged.iter().filter(|own| is_without_period(document, own.response));
+    let without = judged.iter().filter(|own| document.is_without_period(own.row));
     let names: Vec<String> = without.map(name).collect();
     let whose = match &names[..] {
         [] => return String::new(),
@@ -341,6 +339,29 @@ mod tests {
             ),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_thread_that_works_otherwise_than_others_of_its_name_is_judged_by_itself() {
+        let mut document = fixture::judged();
+        let of_thread = |own: &SeriesSummary| own.name.starts_with("ctl/77");
+        let mut series: Vec<_> =
+            document.series.iter().filter(|own| of_thread(own)).cloned().collect();
+        for own in &mut series {
+            own.name = own.name.replace("77", "78");
+        }
+        document.series.extend(series);
+        if let Some(record) = &mut document.attached {
+            let mut row = record.rows[1].clone();
+            (row.series, row.tid, row.cycle_begin) =
+                ("ctl/78".into(), Some(78), CycleBegin::WakeUp);
+            row.over.iter_mut().for_each(|over| over.cycles = 300);
+            record.rows.push(row);
+        }
+        let said = headline(&document);
+        let stage = "300 of 2,976 cycles of ctl/78 took longer than the deadline of 1ms";
+        assert!(said.starts_with(stage), "{said}");
+        assert!(said.contains(" 232 of 2,980 cycles of ctl missed the deadline of 1ms"), "{said}");
     }
 
     #[test]

@@ -54,8 +54,14 @@ pub struct SeriesDeadline {
     /// for what is not attached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cycles_alone: bool,
-    /// The share that met it, 0 to 1.
-    pub share_met: f64,
+    /// Of an event loop without a period, its longest work for others, ns, if that took longer
+    /// than the deadline: what fell due meanwhile had no timer yet by which its lateness would be
+    /// known. Absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_work_ns: Option<i64>,
+    /// The share that met it, 0 to 1; null if that is not known: of cycles that begin when others
+    /// wake the thread, and beside such work for others.
+    pub share_met: Option<f64>,
     /// The lower end of its 95% interval; null with fewer than 10 independent misses.
     pub share_met_low: Option<f64>,
     /// The upper end; null likewise.
@@ -135,20 +141,26 @@ pub fn deadlines(run: &Run, asked: &Deadlines) -> Result<Vec<SeriesDeadline>, St
             None => counted(own, &counts, number, limits[number]),
         };
         let missed = cycles_over(&run.document, own, deadline_ns).unwrap_or(missed);
-        let from_wakeup = row_of_response(&run.document, own).is_some_and(is_stage);
-        let unserved = if from_wakeup { 0 } else { without_a_cycle(&run.document, own) };
+        let row = row_of_response(&run.document, own);
+        let from_wakeup = row.is_some_and(is_stage);
+        let is_timed = |row: &&AttachedRow| !is_stage(row);
+        let timed = row.filter(is_timed);
+        let other_work_ns = timed.and_then(|row| run.document.other_work_over(row, deadline_ns));
+        let unserved = timed.map_or(0, |row| run.document.periods_without_cycle(row, own.count));
         let (periods, missed) = (periods + unserved, missed + unserved);
         let blocks = with_unplaced(blocks.get(number).map_or(&[][..], Vec::as_slice), missed);
-        let share = share_missed(missed, periods, &blocks);
+        let is_known = !from_wakeup && other_work_ns.is_none();
+        let share = share_missed(missed, periods, &blocks).filter(|_| is_known);
         SeriesDeadline {
             series: own.name.clone(),
             deadline_ns,
             periods,
             missed,
-            unseen: row_of_response(&run.document, own).map_or(0, |row| row.unmatched),
+            unseen: row.map_or(0, |row| row.unmatched),
             from_wakeup,
-            cycles_alone: !from_wakeup && is_without_period(&run.document, own),
-            share_met: 1.0 - missed as f64 / periods.max(1) as f64,
+            cycles_alone: timed.is_some_and(|row| run.document.is_without_period(row)),
+            other_work_ns,
+            share_met: is_known.then(|| 1.0 - missed as f64 / periods.max(1) as f64),
             share_met_low: share.map(|(_, high)| 1.0 - high),
             share_met_high: share.map(|(low, _)| 1.0 - low),
             longest_burst: kept.map(Misses::longest_burst),
@@ -183,7 +195,13 @@ fn judged(document: &Document, asked: &Deadlines) -> Vec<(usize, i64)> {
             let number = response_of(&own.name).or(is_one(own).then_some(number))?;
             Some((number, deadline_ns))
         };
-        return whole.filter_map(place).collect();
+        let odd = |(row, response): (&AttachedRow, &SeriesSummary)| {
+            let name = row.series.rsplit_once('/').map_or("", |(name, _)| name);
+            let number = document.series.iter().position(|own| own.name == response.name)?;
+            Some((number, asked.of(&row.series).or(asked.of(name))?))
+        };
+        let odd = document.of_other_kind().into_iter().filter_map(odd);
+        return whole.filter_map(place).chain(odd).collect();
     }
     let rows = document.attached.iter().flat_map(|record| &record.rows);
     let own = |row: &AttachedRow| {
@@ -203,23 +221,6 @@ fn cycles_over(document: &Document, series: &SeriesSummary, deadline_ns: i64) ->
 /// The attached thread, or the name, whose response this is.
 fn row_of_response<'a>(document: &'a Document, series: &SeriesSummary) -> Option<&'a AttachedRow> {
     document.attached_row(series).filter(|_| series.is_response())
-}
-
-/// Periods of an attached thread in which its work was not begun.
-fn without_a_cycle(document: &Document, series: &SeriesSummary) -> u64 {
-    let row = row_of_response(document, series);
-    row.map_or(0, |row| document.periods_without_cycle(row, series.count))
-}
-
-/// Whether one of the threads whose response this is has no period.
-pub(super) fn is_without_period(document: &Document, series: &SeriesSummary) -> bool {
-    let Some(row) = row_of_response(document, series) else { return false };
-    let is_one = |own: &AttachedRow| {
-        let name = own.series.rsplit_once('/').map(|(name, _)| name);
-        own.tid.is_some() && own.response.is_some() && name == Some(row.series.as_str())
-    };
-    let rows = document.attached.iter().flat_map(|record| &record.rows);
-    row.missed.is_none() || rows.filter(|own| is_one(own)).any(|own| own.missed.is_none())
 }
 
 /// Samples in the bucket that holds the deadline, or above it.
@@ -351,7 +352,7 @@ mod tests {
         let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
         let found = deadlines(&run, &all(500_000)).unwrap().remove(0);
         assert_eq!((found.periods, found.missed), (10_000, 50));
-        assert!((found.share_met - 0.995).abs() < 1e-12);
+        assert!((found.share_met.unwrap() - 0.995).abs() < 1e-12);
         assert!(found.share_met_low.unwrap() < 0.995 && found.share_met_high.unwrap() > 0.995);
         assert_eq!((found.longest_burst, found.windows.len()), (None, 0));
         assert_eq!(found.worst_interval.map(|own| (own.missed, own.samples)), Some((1, 100)));

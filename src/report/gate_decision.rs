@@ -13,7 +13,7 @@ use super::{
 use crate::{
     analysis::percentile::ShareBeyond,
     run::{
-        AttachedRow, Document, JudgedCycles, LatencyView, Run, SeriesSummary, Validity,
+        AttachedRow, CycleBegin, Document, JudgedCycles, LatencyView, Run, SeriesSummary, Validity,
         summary::ENOUGH_BEYOND,
     },
     units::{Nanos, count, many, span},
@@ -161,6 +161,14 @@ impl Gate {
         let deadline = Nanos(deadline_ns).typed();
         let found = format!("{} of {} took over {deadline}", count(missed), many(cycles, "cycle"));
         match row.unmatched {
+            _ if self.is_kept(missed) && row.cycle_begin == CycleBegin::WakeUp => {
+                let reason = format!(
+                    "{found}, from the wake-up by another task: earlier stages are not in them; \
+                     {}/response:max<={deadline} judges this stage alone",
+                    row.series
+                );
+                (GateVerdict::Inconclusive, reason)
+            }
             _ if !self.is_kept(missed) => (GateVerdict::Fail, found),
             unseen if !self.is_kept(missed.saturating_add(unseen)) => {
                 (GateVerdict::Inconclusive, self.undecided(&found, missed, unseen))
@@ -177,6 +185,22 @@ impl Gate {
              missed<={most} passes here",
             count(unseen)
         )
+    }
+
+    /// Whether work for others hides how late an event loop's cycles were, so that what is kept by
+    /// those that were seen decides nothing.
+    fn hidden(&self, document: &Document, series: &SeriesSummary) -> Option<Decided> {
+        let row = document.attached_row(series).filter(|_| series.is_response())?;
+        let limit_ns = match self.figure {
+            GatedFigure::Missed => document.judged_by(row, series)?.deadline_ns,
+            _ => i64::try_from(self.limit_ns()).unwrap_or(i64::MAX),
+        };
+        let longest_ns = document.other_work_over(row, limit_ns)?;
+        let reason = format!(
+            "its work for others took up to {}: how late what fell due meanwhile was is not known",
+            Nanos(longest_ns)
+        );
+        Some((GateVerdict::Inconclusive, reason))
     }
 
     fn of_missed(&self, series: &SeriesSummary, row: Option<&AttachedRow>) -> Decided {
@@ -301,6 +325,11 @@ fn of_gate(
                 None => gate.of_missed(series, document.attached_row(series)),
             },
         };
+        let hidden = || gate.hidden(document, series);
+        let found = match found.0 {
+            GateVerdict::Pass => hidden().unwrap_or(found),
+            GateVerdict::Inconclusive | GateVerdict::Fail => found,
+        };
         gate.result(&series.name, found)
     };
     if gate.series.is_none() && gate.is_latency() {
@@ -308,8 +337,11 @@ fn of_gate(
     }
     // That of a single thread, or of its work, is asked for by its name; but periods that passed
     // while a thread worked were missed as well, and so were deadlines.
+    let others = document.of_other_kind();
+    let others: Vec<&str> = others.iter().map(|(_, response)| response.name.as_str()).collect();
     let by_name = document.threads().chain(document.responses()).filter(|series| {
-        let is_judged = series.thread_of.is_none() && over_of(document, series).is_some();
+        let is_whole = series.thread_of.is_none() || others.contains(&series.name.as_str());
+        let is_judged = is_whole && over_of(document, series).is_some();
         let are_counted = series.is_response() && (series.missed.is_some() || is_judged);
         gate.series.is_some() || (gate.figure == GatedFigure::Missed && are_counted)
     });
@@ -420,6 +452,53 @@ mod tests {
         // Unsure periods of a thread of which all was seen hide no latency.
         assert_eq!(of("max<=3ms", row(0, 31)).0, Pass);
         assert_eq!((of("max<=3ms", row(0, 0)).0, of("missed<=2", row(0, 0)).0), (Pass, Pass));
+    }
+
+    fn of_judged(document: &Document, text: &str) -> (GateVerdict, String) {
+        let found = of_gate(&gate(text), document, None);
+        let own = found.into_iter().find(|own| own.series.as_deref() == Some("ctl/response"));
+        own.map(|own| (own.verdict, own.reason)).unwrap()
+    }
+
+    /// The rows of [`fixture::judged`], none of whose cycles was late.
+    fn none_late(change: impl Fn(&mut AttachedRow)) -> Document {
+        let mut document = fixture::judged();
+        document.series[1].max = Some(900_000);
+        for row in document.attached.iter_mut().flat_map(|record| &mut record.rows) {
+            (row.missed, row.period_ns, row.unmatched) = (None, None, 0);
+            row.over.iter_mut().for_each(|over| over.cycles = 0);
+            change(row);
+        }
+        document.series[0].missed = Some(0);
+        document
+    }
+
+    #[test]
+    fn cycles_of_a_loop_that_works_long_for_others_keep_no_limit() {
+        use GateVerdict::{Fail, Inconclusive, Pass};
+        let gates = ["missed=0", "max<=1ms"];
+        let seen = none_late(|_| {});
+        assert_eq!(gates.map(|text| of_judged(&seen, text).0), [Pass, Pass]);
+        let hidden = none_late(|row| row.other_work = row.lateness);
+        let found = gates.map(|text| of_judged(&hidden, text));
+        assert_eq!(found.each_ref().map(|own| own.0), [Inconclusive, Inconclusive]);
+        let says = "its work for others took up to 5.49 ms: how late what fell due meanwhile was";
+        assert!(found.iter().all(|own| own.1.starts_with(says)), "{found:?}");
+        assert_eq!(of_judged(&hidden, "max<=6ms").0, Pass, "no work took as long");
+        assert_eq!(of_judged(&hidden, "max<=100us").0, Fail);
+    }
+
+    #[test]
+    fn a_stage_within_the_deadline_does_not_say_that_the_work_met_it() {
+        let stage = none_late(|row| row.cycle_begin = CycleBegin::WakeUp);
+        let (verdict, why) = of_judged(&stage, "missed=0");
+        assert_eq!(verdict, GateVerdict::Inconclusive);
+        assert_eq!(
+            why,
+            "0 of 2,976 cycles took over 1ms, from the wake-up by another task: earlier stages are \
+             not in them; ctl/response:max<=1ms judges this stage alone"
+        );
+        assert_eq!(of_judged(&stage, "ctl/response:max<=1ms").0, GateVerdict::Pass);
     }
 
     #[test]

@@ -77,9 +77,31 @@ impl Document {
         let responses = self.responses_by_name();
         let rows = self.attached.iter().flat_map(|record| &record.rows);
         let names = rows.filter(|row| row.tid.is_none());
-        let judged =
+        let of_names =
             names.filter_map(|row| self.judged_by(row, responses.get(row.series.as_str())?));
-        judged.collect()
+        let others = self.of_other_kind().into_iter();
+        of_names.chain(others.filter_map(|(row, own)| self.judged_by(row, own))).collect()
+    }
+
+    /// Threads whose cycles begin otherwise than those that their name has a series of, with their
+    /// responses: in that series they are not.
+    #[must_use]
+    pub fn of_other_kind(&self) -> Vec<(&AttachedRow, &SeriesSummary)> {
+        let rows = || self.attached.iter().flat_map(|record| &record.rows);
+        let begins: HashMap<&str, CycleBegin> = rows()
+            .filter(|row| row.tid.is_none() && row.response.is_some())
+            .map(|row| (row.series.as_str(), row.cycle_begin))
+            .collect();
+        let is_other = |row: &&AttachedRow| {
+            let name = row.series.rsplit_once('/').and_then(|(name, _)| begins.get(name));
+            row.tid.is_some()
+                && row.response.is_some()
+                && name.is_some_and(|own| *own != row.cycle_begin)
+        };
+        let response = |row: &AttachedRow| {
+            self.responses().find(|own| whole_of_response(&own.name) == Some(row.series.as_str()))
+        };
+        rows().filter(is_other).filter_map(|row| Some((row, response(row)?))).collect()
     }
 
     /// The cycles of this thread, or name, with these responses.
@@ -123,6 +145,32 @@ impl Document {
         let wakeups = lateness.map_or(0, |own| own.count);
         let begun = cycles.saturating_add(row.unmatched).saturating_add(1);
         missed.min(wakeups.saturating_add(missed).saturating_sub(begun))
+    }
+
+    /// Whether a thread of this row has no period, so that what it skipped is in no count.
+    #[must_use]
+    pub fn is_without_period(&self, row: &AttachedRow) -> bool {
+        let is_one = |own: &&AttachedRow| {
+            let name = own.series.rsplit_once('/').map(|(name, _)| name);
+            own.tid.is_some()
+                && own.response.is_some()
+                && own.cycle_begin == row.cycle_begin
+                && name == Some(row.series.as_str())
+        };
+        let mut rows = self.attached.iter().flat_map(|record| &record.rows).filter(is_one);
+        row.missed.is_none() || rows.any(|own| own.missed.is_none())
+    }
+
+    /// Of an event loop without a period, its longest work for others, ns, if that took longer than
+    /// `limit_ns`: what fell due meanwhile had no timer yet by which its lateness would be known.
+    #[must_use]
+    pub fn other_work_over(&self, row: &AttachedRow, limit_ns: i64) -> Option<i64> {
+        let longest_ns = row.other_work?.max.filter(|ns| *ns > limit_ns)?;
+        let is_unknown = row.cycle_begin == CycleBegin::Timer
+            && row.response.is_some()
+            && row.kept_waiting.is_none()
+            && self.is_without_period(row);
+        is_unknown.then_some(longest_ns)
     }
 
     /// Puts the responses of attached threads in the place of their wake-ups, for readers that take

@@ -1994,12 +1994,14 @@ export type SeriesDeadline = {
   longest_burst: number | null;
   /** Those that missed it. Of counts: those in the bucket that holds the deadline are counted as missed, a thousandth of its value wide; of cycles of an attached thread as they were counted. */
   missed: number;
+  /** Of an event loop without a period, its longest work for others, ns, if that took longer than the deadline: what fell due meanwhile had no timer yet by which its lateness would be known. Absent for others. */
+  other_work_ns?: number | null;
   /** Periods; of what has no schedule, samples. Of work after wake-ups its cycles, and the periods that passed without one. */
   periods: number;
   /** The series. */
   series: string;
-  /** The share that met it, 0 to 1. */
-  share_met: number;
+  /** The share that met it, 0 to 1; null if that is not known: of cycles that begin when others wake the thread, and beside such work for others. */
+  share_met: number | null;
   /** The upper end; null likewise. */
   share_met_high: number | null;
   /** The lower end of its 95% interval; null with fewer than 10 independent misses. */
@@ -2546,7 +2548,7 @@ export const STRUCTURE: JsonMap = {
     SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","wait","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
-    SeriesDeadline: {"properties":{"cycles_alone":{"type":"boolean"},"deadline_ns":{"type":"integer"},"from_wakeup":{"type":"boolean"},"longest_burst":{"type":["integer","null"]},"missed":{"type":"integer"},"periods":{"type":"integer"},"series":{"type":"string"},"share_met":{"type":"number"},"share_met_high":{"type":["number","null"]},"share_met_low":{"type":["number","null"]},"unseen":{"type":"integer"},"windows":{"items":{"$ref":"#/$defs/MissesInWindow"},"type":"array"},"worst_interval":{"anyOf":[{"$ref":"#/$defs/WorstInterval"},{"type":"null"}]}},"required":["series","deadline_ns","periods","missed","unseen","share_met","share_met_low","share_met_high","longest_burst","windows","worst_interval"],"type":"object"},
+    SeriesDeadline: {"properties":{"cycles_alone":{"type":"boolean"},"deadline_ns":{"type":"integer"},"from_wakeup":{"type":"boolean"},"longest_burst":{"type":["integer","null"]},"missed":{"type":"integer"},"other_work_ns":{"type":["integer","null"]},"periods":{"type":"integer"},"series":{"type":"string"},"share_met":{"type":["number","null"]},"share_met_high":{"type":["number","null"]},"share_met_low":{"type":["number","null"]},"unseen":{"type":"integer"},"windows":{"items":{"$ref":"#/$defs/MissesInWindow"},"type":"array"},"worst_interval":{"anyOf":[{"$ref":"#/$defs/WorstInterval"},{"type":"null"}]}},"required":["series","deadline_ns","periods","missed","unseen","share_met","share_met_low","share_met_high","longest_burst","windows","worst_interval"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
     SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"thread_of":{"type":["string","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
     SeriesTail: {"properties":{"max_ns":{"type":"integer"},"model":{"anyOf":[{"$ref":"#/$defs/TailModel"},{"type":"null"}]},"name":{"type":"string"},"pieces":{"type":"string"},"rarer_than_s":{"type":"number"},"refusal":{"type":["string","null"]}},"required":["name","max_ns","rarer_than_s","pieces","model","refusal"],"type":"object"},

@@ -53,9 +53,9 @@ function columns(rows: Row[]): Column<Row>[] {
     { title: 'deadline', raw: 'deadline_ns', value: ({ own }) => own.deadline_ns, cell: ({ own }) => latency(own.deadline_ns) },
     whole('periods', 'periods', ({ own }) => own.periods),
     whole('missed', 'missed', ({ own }) => own.missed),
-    share('met', 'share_met', ({ own }) => own.from_wakeup ? null : own.share_met),
-    share('95% from', 'share_met_low', ({ own }) => own.from_wakeup ? null : own.share_met_low),
-    share('to', 'share_met_high', ({ own }) => own.from_wakeup ? null : own.share_met_high),
+    share('met', 'share_met', ({ own }) => own.share_met),
+    share('95% from', 'share_met_low', ({ own }) => own.share_met_low),
+    share('to', 'share_met_high', ({ own }) => own.share_met_high),
   ];
   if (rows.some(({ own }) => own.longest_burst !== null)) found.push(whole('in a row', 'longest_burst', ({ own }) => own.longest_burst));
   if (rows.some(({ over }) => over)) {

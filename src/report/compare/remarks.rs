@@ -37,6 +37,7 @@ pub(super) fn of(
     remarks.extend(counted(a, b));
     remarks.extend(shares(figures));
     remarks.extend(maxima(a, b));
+    remarks.extend(work_for_others(a, b));
     remarks.extend(missed_periods(a, b, series));
     remarks.extend(left_out(a, b, series));
     remarks
@@ -46,6 +47,30 @@ pub(super) fn of(
 fn failed(run: &LoggedRun) -> Option<String> {
     let how = run.document().attached.as_ref()?.command.as_ref()?.failure()?;
     Some(format!("The command of {} {how}: its figures are of a program that failed.", run.name()))
+}
+
+/// That a run does not know how late its cycles were: those that it saw may differ in nothing.
+fn work_for_others(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let longest = |run: &&&LoggedRun| {
+        let document = run.document();
+        let judged = document.judged_cycles();
+        let over =
+            judged.iter().filter_map(|own| document.other_work_over(own.row, own.deadline_ns));
+        Some((run.name().to_owned(), over.max()?))
+    };
+    let found: Vec<String> = a
+        .iter()
+        .chain(b)
+        .filter_map(|run| longest(&run))
+        .map(|(name, ns)| format!("{name} (up to {})", Nanos(ns)))
+        .collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "Work for others took longer than the deadline in {}: how late what fell due meanwhile \
+             was is not known, so that a difference in it does not show.",
+            found.join(", ")
+        )
+    })
 }
 
 /// What was removed from each run, where they are without the time of their hypervisors.

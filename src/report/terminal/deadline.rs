@@ -25,12 +25,12 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64, 
         let windows = own.windows.iter();
         let windows =
             windows.map(|window| format!("{} of {}", window.most_missed, count(window.periods)));
-        let share = own.share_met_low.zip(own.share_met_high).filter(|_| !own.from_wakeup);
+        let share = own.share_met_low.zip(own.share_met_high);
         table.row(vec![
             name(own),
             count(own.periods),
             count(own.missed),
-            if own.from_wakeup { "-".into() } else { never_all(own.share_met) },
+            own.share_met.map_or_else(|| "-".into(), never_all),
             share.map_or_else(
                 || "-".into(),
                 |(low, high)| format!("{}..{}", never_all(low), never_all(high)),
@@ -54,7 +54,7 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
     let mut notes = Vec::new();
     let met: Vec<&str> = found
         .iter()
-        .filter(|own| own.missed == 0 && own.unseen == 0 && !own.from_wakeup)
+        .filter(|own| own.missed == 0 && own.unseen == 0 && own.share_met.is_some())
         .map(|own| own.series.as_str())
         .collect();
     if !met.is_empty() {
@@ -70,17 +70,9 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
             span(observed_s)
         ));
     }
-    let stages = found.iter().filter(|own| own.from_wakeup);
-    let stages: Vec<_> = stages.map(|own| sample_name::series(&own.series)).collect();
-    if !stages.is_empty() {
-        notes.push(format!(
-            "- {}: from the wake-up to the next wait; earlier stages are not in it, so that \
-             whether the work met the deadline is not known",
-            stages.join(", ")
-        ));
-    }
+    notes.extend(unknown(found));
     let has_no_interval = |own: &SeriesDeadline| own.missed > 0 && own.share_met_low.is_none();
-    if found.iter().any(|own| has_no_interval(own) && !own.from_wakeup) {
+    if found.iter().any(|own| has_no_interval(own) && own.share_met.is_some()) {
         notes.push("- no interval: fewer than 10 independent misses".into());
     }
     for own in found.iter().filter(|own| own.unseen > 0) {
@@ -120,6 +112,29 @@ fn notes(found: &[SeriesDeadline], observed_s: f64, has_raw: bool) -> Vec<String
     notes
 }
 
+/// Why nobody knows whether the deadline was met.
+fn unknown(found: &[SeriesDeadline]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let stages = found.iter().filter(|own| own.from_wakeup);
+    let stages: Vec<_> = stages.map(|own| sample_name::series(&own.series)).collect();
+    if !stages.is_empty() {
+        notes.push(format!(
+            "- {}: from the wake-up to the next wait; earlier stages are not in it, so that \
+             whether the work met the deadline is not known",
+            stages.join(", ")
+        ));
+    }
+    for (own, longest_ns) in found.iter().filter_map(|own| Some((own, own.other_work_ns?))) {
+        notes.push(format!(
+            "- {}: its work for others took up to {}, so that how late what fell due meanwhile was \
+             is not known",
+            sample_name::series(&own.series),
+            Nanos(longest_ns)
+        ));
+    }
+    notes
+}
+
 /// `99.950%`; what is not all is never rounded to it.
 fn never_all(share: f64) -> String {
     let fewest =
@@ -148,7 +163,8 @@ mod tests {
             unseen: 0,
             from_wakeup: false,
             cycles_alone: true,
-            share_met: 0.9997,
+            other_work_ns: None,
+            share_met: Some(0.9997),
             share_met_low: None,
             share_met_high: None,
             longest_burst: None,
@@ -165,12 +181,12 @@ mod tests {
         assert!(text.contains("fewer than 10 independent misses"), "{text}");
         assert!(text.contains("--raw keeps every sample"), "{text}");
         assert!(text.contains("cpu0: cycles alone"), "{text}");
-        let stage = SeriesDeadline { from_wakeup: true, cycles_alone: false, ..own.clone() };
-        let text = of(stage);
-        assert!(
-            !text.contains("99.970") && text.contains("earlier stages are not in it"),
-            "{text}"
-        );
+        let unknown = SeriesDeadline { cycles_alone: false, share_met: None, ..own.clone() };
+        let text = of(SeriesDeadline { from_wakeup: true, ..unknown.clone() });
+        assert!(text.contains("earlier stages are not in it"), "{text}");
+        assert!(!text.contains("99.970") && !text.contains("no interval"), "{text}");
+        let text = of(SeriesDeadline { other_work_ns: Some(8_000_000), ..unknown });
+        assert!(text.contains("cpu0: its work for others took up to 8.00 ms"), "{text}");
         let text = of(SeriesDeadline { series: "cpu0/response".into(), ..own });
         assert!(text.contains("is not in counts\n"), "--raw keeps none of work: {text}");
     }

@@ -91,16 +91,24 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName)
         let cells = (0..bands.len()).map(|at| share(sum(at)));
         table.row(row("all others".into(), cells));
     }
-    table.row(vec![String::new()]);
-    table.row(row("latency from, us".into(), bands.iter().map(|band| us(Some(band.from)))));
-    table.row(row(sample.many().into(), bands.iter().map(|band| count(band.wakeups))));
-    let blamed = bands.iter().map(|band| figure(band.blamed_share));
-    table.row(row("analyzed, % of their time".into(), blamed));
+    // Of late cycles the first lines say how many were analyzed.
+    if bands.iter().any(|band| band.name != LATE) {
+        push_bands(&mut table, bands, sample);
+    }
     sheet.table(&table, "");
     if is_inferred {
         sheet.line(DIM, "~ mostly inferred, not traced; evidence: --peaks");
     }
     sheet.gap();
+}
+
+/// What each band is of, and how much of it was analyzed.
+fn push_bands(table: &mut Table, bands: &[Band], sample: SampleName) {
+    table.row(vec![String::new()]);
+    table.row(row("latency from, us".into(), bands.iter().map(|band| us(Some(band.from)))));
+    table.row(row(sample.many().into(), bands.iter().map(|band| count(band.wakeups))));
+    let blamed = bands.iter().map(|band| figure(band.blamed_share));
+    table.row(row("analyzed, % of their time".into(), blamed));
 }
 
 /// A kind with its sum, and its names below it; where one name is all that is worth a row, in one.

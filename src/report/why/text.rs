@@ -12,6 +12,7 @@ use super::{
     verdict::every,
 };
 use crate::{
+    analysis::bands::LATE,
     plain::{cut, plain},
     report::{
         causes::{
@@ -22,7 +23,7 @@ use crate::{
         table::{Table, us},
         without_host,
     },
-    run::{Document, RESPONSE, SeriesSummary, Validity, probes::SampleName},
+    run::{Document, JudgedCycles, RESPONSE, SeriesSummary, Validity, probes::SampleName},
     units::{Nanos, count, grouped, many, span, times},
 };
 
@@ -47,12 +48,18 @@ const MOST_DAMAGED: usize = 5;
 pub fn text(why: &WhyReport, document: &Document, place: &str, view: PeakView) -> String {
     let mut sheet = TerminalText::default();
     head(&mut sheet, why, document);
-    causes::push(&mut sheet, &why.bands, why.sample);
+    // With late cycles, wake-ups answer a question that was not asked: `--json` has them.
+    match why.bands.iter().find(|band| band.name == LATE) {
+        Some(late) => causes::push(&mut sheet, std::slice::from_ref(late), why.sample),
+        None => causes::push(&mut sheet, &why.bands, why.sample),
+    }
     responses(&mut sheet, why);
     between::push(&mut sheet, why);
     stages(&mut sheet, document);
     periodic(&mut sheet, why);
-    matrix(&mut sheet, why);
+    if !has_late_cycles(why) {
+        matrix(&mut sheet, why);
+    }
     timeline::peaks(&mut sheet, why, document, view);
     sheet.line(DIM, &format!("run {place}"));
     sheet.done()
@@ -86,7 +93,8 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     without_host(sheet, document);
     wrapped(sheet, BOLD, &why.verdict);
     sheet.gap();
-    wrapped(sheet, DIM, &counted(why));
+    let counted = if has_late_cycles(why) { late_cycles(why, document) } else { counted(why) };
+    wrapped(sheet, DIM, &counted);
     for missing in &document.trace.missing {
         let text = format!(
             "{} is missing here, so that nothing is known of: {}",
@@ -107,6 +115,36 @@ fn without_host(sheet: &mut TerminalText, document: &Document) {
         wrapped(sheet, Style::new(), peaks);
         sheet.gap();
     }
+}
+
+fn has_late_cycles(why: &WhyReport) -> bool {
+    why.bands.iter().any(|band| band.name == LATE)
+}
+
+/// How many of the late cycles were analyzed.
+fn late_cycles(why: &WhyReport, document: &Document) -> String {
+    let (analysed, skipped) = (why.responses_analysed, why.responses_passed_over);
+    let all = analysed.saturating_add(skipped);
+    let mut text = match skipped {
+        0 => format!("All {} were analyzed", many(all, "late cycle")),
+        _ => format!(
+            "{} of {} were analyzed, the latest first",
+            count(analysed),
+            many(all, "late cycle")
+        ),
+    };
+    text.push_str(&reach(why));
+    let judged = document.judged_cycles();
+    let over = |own: &JudgedCycles<'_>| own.row.over.map_or(0, |over| over.cycles);
+    let without: u64 = judged.iter().map(|own| own.missed.saturating_sub(over(own))).sum();
+    if without > 0 {
+        let periods = many(without, "more period");
+        text.push_str(&format!("; {periods} passed without a cycle"));
+    }
+    if why.lost_events > 0 {
+        text.push_str(&format!("; {} lost", many(why.lost_events, "event")));
+    }
+    text + "."
 }
 
 /// How much was analyzed. The count is of all above the lowest threshold there was.
@@ -183,9 +221,9 @@ fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
 
 /// What late responses were spent on, in one sentence.
 fn responses(sheet: &mut TerminalText, why: &WhyReport) {
-    if let Some(text) =
-        sentence(&why.responses, (why.responses_analysed, why.responses_passed_over))
-    {
+    // The first lines say it of late cycles.
+    let skipped = if has_late_cycles(why) { 0 } else { why.responses_passed_over };
+    if let Some(text) = sentence(&why.responses, (why.responses_analysed, skipped)) {
         wrapped(sheet, Style::new(), &plain(&text));
         sheet.gap();
     }
@@ -352,6 +390,7 @@ fn milliseconds(ns: u64) -> String {
 mod tests {
     use super::*;
     use crate::{
+        analysis::bands::Band,
         report::fixture,
         testing::{cpu_ns, eventually},
     };
@@ -382,6 +421,40 @@ mod tests {
         let wanted = "7 round trips that were longer than 90.0 us were analyzed; 2 had an end that \
                       had not gone to sleep.";
         assert_eq!(counted(&why), wanted);
+    }
+
+    #[test]
+    fn with_late_cycles_the_text_is_of_these_alone() {
+        let band = |name: &str| Band {
+            name: name.into(),
+            from: 1_000_000,
+            to: 2_000_000,
+            wakeups: 246,
+            ns: 1,
+            blamed_share: 1.0,
+            causes: Vec::new(),
+        };
+        let mut why = WhyReport {
+            blamed: 25,
+            threshold_ns: 50_000,
+            responses_analysed: 246,
+            responses_passed_over: 108,
+            bands: vec![band(LATE), band("p99")],
+            ..WhyReport::default()
+        };
+        let of = |why: &WhyReport| {
+            let text = text(why, &fixture::judged(), "/r", PeakView::List);
+            anstream::adapter::strip_str(&text).to_string().replace('\n', " ")
+        };
+        let said = of(&why);
+        let first = "246 of 354 late cycles were analyzed, the latest first; 4 more periods passed \
+                     without a cycle.";
+        assert!(said.contains(first), "{said}");
+        assert!(!said.contains("> p99") && !said.contains("wake-ups"), "{said}");
+        why.bands.remove(0);
+        let said = of(&why);
+        assert!(said.contains("25 wake-ups that were later than 50.0 us were analyzed"), "{said}");
+        assert!(said.contains("> p99"), "{said}");
     }
 
     #[test]
