@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    report::profile::{LateProfile, MOST_SHOWN, ProfileReport, late_text, online, text},
+    report::profile::{LateProfile, MOST_SHOWN, ProfileReport, late_text, online, own_time, text},
     run::{Run, profile::Profile},
     store::Store,
 };
@@ -25,7 +25,8 @@ pub(super) struct ProfileFlags {
     top: u32,
     /// Show only late moments: the stacks in peaks, weighted by their time
     ///
-    /// Needs a run measured with --trace peaks, with or without --profile.
+    /// Needs a run measured with --trace peaks, with or without --profile. With it, and a
+    /// --deadline of attached threads, also on what they spent their own CPU time in late cycles.
     #[arg(long)]
     late: bool,
     #[command(flatten)]
@@ -69,8 +70,16 @@ fn late(flags: &ProfileFlags, run: &Run) -> Result<Exit> {
         output::warn(&damage.to_string());
     }
     let name = &run.document.name;
-    ensure!(!peaks.worst.is_empty(), "{name} has no peaks: measure with `tardy run --trace peaks`");
-    let late = LateProfile::of(&peaks.worst, MOST_SHOWN);
+    let profile = run.profile().unwrap_or_else(|damage| {
+        output::warn(&damage.to_string());
+        None
+    });
+    let own_time = profile.as_ref().map(own_time).unwrap_or_default();
+    ensure!(
+        !peaks.worst.is_empty() || !own_time.is_empty(),
+        "{name} has no peaks: measure with `tardy run --trace peaks`"
+    );
+    let late = LateProfile::of(&peaks.worst, own_time, MOST_SHOWN);
     if flags.format.is_json() {
         output::put_json(&late)?;
     } else {

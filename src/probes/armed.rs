@@ -14,8 +14,8 @@ use std::{
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
 use super::{
-    ArmError, FigureValue, FinishedAttach, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES,
-    Schedule, ThreadReport, TracedThread,
+    ArmError, FigureValue, FinishedAttach, FinishedProbe, LateCycle, ProbeSupervisor, Recorded,
+    STACK_BYTES, Schedule, ThreadReport, TracedThread,
     found_series::FoundSeriesList,
     measured_thread::{self, LoopEnd},
     simulated_time::SimulatedTime,
@@ -76,6 +76,8 @@ pub struct Armed {
     pub traced: Vec<TracedThread>,
     /// More of them, as they are found while it measures.
     pub traced_later: Option<Receiver<TracedThread>>,
+    /// Cycles of attached threads that missed their deadline, as they end.
+    pub late_cycles: Option<Receiver<LateCycle>>,
     /// Where the repeats of its figures come out, where it has some. A measuring thread sends none
     /// from within a loop: to send may allocate.
     pub figures: Option<Receiver<FigureValue>>,
@@ -189,6 +191,7 @@ impl Armed {
             found: Vec::new(),
             traced: Vec::new(),
             traced_later: None,
+            late_cycles: None,
             figures: None,
             supervisor: None,
             hurries: false,

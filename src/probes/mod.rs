@@ -37,7 +37,7 @@ use tardy_hot::{
 };
 use thiserror::Error;
 
-pub use self::traced_thread::{AttachedUsual, TracedSamples, TracedThread};
+pub use self::traced_thread::{AttachedUsual, LateCycle, TracedSamples, TracedThread};
 pub use self::{
     armed::{Armed, ExpiryGrid, SeriesSource},
     evidence::{

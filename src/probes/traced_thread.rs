@@ -153,3 +153,14 @@ impl TracedSamples {
         }
     }
 }
+
+/// A cycle of an attached thread that missed its deadline, `CLOCK_MONOTONIC` in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateCycle {
+    /// The thread.
+    pub tid: u32,
+    /// When it was due, or woken.
+    pub begin_ns: u64,
+    /// When its work was done.
+    pub end_ns: u64,
+}

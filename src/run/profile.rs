@@ -137,6 +137,20 @@ pub struct Profile {
     /// without a stack), samples, and their weight.
     #[serde(deserialize_with = "limited::<_, _, MOST_ROWS>")]
     pub rows: Vec<ProfileRow>,
+    /// Those of them that were taken in cycles of attached threads that missed their deadline;
+    /// absent if there were none. Of cycles longer than 2 s the beginning may be lacking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateRows>,
+}
+
+/// Samples of threads that worked in late cycles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateRows {
+    /// The cycles.
+    pub cycles: u64,
+    /// As `rows` of the whole profile.
+    #[serde(deserialize_with = "limited::<_, _, MOST_ROWS>")]
+    pub rows: Vec<ProfileRow>,
 }
 
 /// The name of the module of the kernel's functions.
@@ -183,7 +197,8 @@ impl Profile {
         });
         found = found.or_else(|| self.tree_fault());
         found.or_else(|| {
-            self.rows.iter().find_map(|row| {
+            let late = self.late.iter().flat_map(|late| &late.rows);
+            self.rows.iter().chain(late).find_map(|row| {
                 leads("task", row.1, self.tasks.len())
                     .or_else(|| leads("node", row.3, self.nodes.len() + 1))
             })

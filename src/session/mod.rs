@@ -27,6 +27,7 @@ mod blame_pace;
 mod blame_recorder;
 mod blame_time;
 mod plan;
+mod profile_late;
 mod profile_sums;
 mod profiling;
 mod record;

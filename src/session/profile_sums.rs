@@ -10,11 +10,12 @@ use std::{
     sync::Arc,
 };
 
+use super::profile_late::{LateSamples, SampleKey};
 use crate::{
     kernel::{CodeMaps, FunctionNames, SampledContext, Symbols, TaskSample},
     run::profile::{
-        CpuContext, KERNEL_MODULE, LONGEST_NAME, MOST_FRAMES, MOST_NAMES, MOST_TASKS, Profile,
-        ProfileRow, ProfiledTask,
+        CpuContext, KERNEL_MODULE, LONGEST_NAME, LateRows, MOST_FRAMES, MOST_NAMES, MOST_TASKS,
+        Profile, ProfileRow, ProfiledTask,
     },
 };
 
@@ -53,15 +54,16 @@ pub(super) struct ProfileSums {
     stacks: HashMap<Arc<[RawFrame]>, u32>,
     frames: usize,
     tasks: HashMap<ProfiledTask, u32>,
-    /// By CPU, task, context and stack: samples and weight.
-    rows: HashMap<(u32, u32, CpuContext, u32), (u64, u64)>,
+    /// Samples and weight.
+    rows: HashMap<SampleKey, (u64, u64)>,
+    late: LateSamples,
     samples: u64,
     other: u64,
     tells_interrupts: bool,
 }
 
 impl ProfileSums {
-    pub(super) fn new(symbols: Symbols, limits: SumLimits) -> Self {
+    pub(super) fn new(symbols: Symbols, limits: SumLimits, late: LateSamples) -> Self {
         let nobody = ProfiledTask { name: String::new(), pid: 0, tid: 0 };
         Self {
             limits,
@@ -71,6 +73,7 @@ impl ProfileSums {
             frames: 0,
             tasks: [(nobody, 0)].into(),
             rows: HashMap::new(),
+            late,
             samples: 0,
             other: 0,
             tells_interrupts: true,
@@ -83,6 +86,7 @@ impl ProfileSums {
         for sample in samples {
             self.add_one(&sample);
         }
+        self.late.settle();
     }
 
     fn add_one(&mut self, sample: &TaskSample) {
@@ -96,17 +100,21 @@ impl ProfileSums {
             SampledContext::Hardirq => CpuContext::Hardirq,
         };
         let (task, stack) = (self.task(sample), self.stack(sample));
-        let mut key = (sample.cpu, task.unwrap_or(0), context, stack.unwrap_or(0));
+        let (cpu, own_task) = (sample.cpu, task.unwrap_or(0));
+        let mut key = SampleKey { cpu, task: own_task, context, stack: stack.unwrap_or(0) };
         let has_room = self.rows.len() < self.limits.rows || self.rows.contains_key(&key);
         if task.is_none() || stack.is_none() || !has_room {
             self.other += 1;
             if !has_room {
-                key = (sample.cpu, 0, context, 0);
+                (key.task, key.stack) = (0, 0);
             }
         }
         let (samples, weight) = self.rows.entry(key).or_default();
         *samples += 1;
         *weight = weight.saturating_add(sample.period);
+        if matches!(context, CpuContext::User | CpuContext::Kernel) {
+            self.late.hold((sample.at_ns, sample.tid), key, sample.period);
+        }
     }
 
     fn task(&mut self, sample: &TaskSample) -> Option<u32> {
@@ -170,15 +178,8 @@ impl ProfileSums {
         }
         let mut tasks: Vec<(ProfiledTask, u32)> = self.tasks.into_iter().collect();
         tasks.sort_by_key(|(_, number)| *number);
-        let mut sums: BTreeMap<(u32, u32, CpuContext, u32), (u64, u64)> = BTreeMap::new();
-        for ((cpu, task, context, stack), (samples, weight)) in self.rows {
-            let node = node_of.get(stack as usize).copied().unwrap_or(0);
-            let sum = sums.entry((cpu, task, context, node)).or_default();
-            *sum = (sum.0 + samples, sum.1.saturating_add(weight));
-        }
-        let row = |((cpu, task, context, node), (samples, weight))| {
-            ProfileRow(cpu, task, context, node, samples, weight)
-        };
+        let (cycles, late) = self.late.finish();
+        let late = (cycles > 0).then(|| LateRows { cycles, rows: rows_of(late, &node_of) });
         Profile {
             tells_interrupts: self.tells_interrupts,
             samples: self.samples,
@@ -188,7 +189,8 @@ impl ProfileSums {
             frames: tree.frames.list,
             nodes: tree.nodes,
             tasks: tasks.into_iter().map(|(task, _)| task).collect(),
-            rows: sums.into_iter().map(row).collect(),
+            rows: rows_of(self.rows, &node_of),
+            late,
             ..head
         }
     }
@@ -227,6 +229,20 @@ impl ProfileSums {
             RawFrame::Cut => (CUT.into(), UNKNOWN.into()),
         }
     }
+}
+
+/// The rows in their order, each stack by its node: several stacks may have the same names.
+fn rows_of(found: HashMap<SampleKey, (u64, u64)>, node_of: &[u32]) -> Vec<ProfileRow> {
+    let mut sums: BTreeMap<SampleKey, (u64, u64)> = BTreeMap::new();
+    for (mut key, (samples, weight)) in found {
+        key.stack = node_of.get(key.stack as usize).copied().unwrap_or(0);
+        let sum = sums.entry(key).or_default();
+        *sum = (sum.0 + samples, sum.1.saturating_add(weight));
+    }
+    let row = |(SampleKey { cpu, task, context, stack }, (samples, weight))| {
+        ProfileRow(cpu, task, context, stack, samples, weight)
+    };
+    sums.into_iter().map(row).collect()
 }
 
 /// Numbers for what is there more than once; what has no room is the first of them.

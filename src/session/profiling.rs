@@ -10,6 +10,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::Receiver,
     },
     thread::{Builder, JoinHandle},
 };
@@ -21,11 +22,13 @@ use super::{
     cadence::Cadence,
     evidence::{ProfileEvidence, RefusedWrite},
     helper_use::HelperUse,
+    profile_late::LateSamples,
     profile_sums::{ProfileSums, SumLimits},
     ticks::wait_until,
 };
 use crate::{
     kernel::{Profiler, Symbols},
+    probes::LateCycle,
     run::{
         HelperTime, OsError, RunDirectory, names,
         profile::{PROFILE_VERSION, Profile, ProfileCost},
@@ -66,6 +69,8 @@ pub(super) struct ProfileContext {
     pub cadence: Cadence,
     pub measured_priority: u32,
     pub housekeeping: Cpus,
+    /// Cycles of attached threads that missed their deadline, as they end.
+    pub late_cycles: Option<Receiver<LateCycle>>,
 }
 
 /// What a profile leaves beside its file.
@@ -97,16 +102,17 @@ impl LoadedProfiler {
         let ends = Arc::clone(&finished);
         let handle = Builder::new()
             .name("tardy/profile".into())
-            .spawn(move || self.run(&run, &ends))
+            .spawn(move || self.run(run, &ends))
             .context("cannot start the thread that collects the profile")?;
         Ok(ProfileRecorder { finished, handle })
     }
 
-    fn run(mut self, run: &ProfileContext, finished: &AtomicBool) -> ProfileEnd {
+    fn run(mut self, mut run: ProfileContext, finished: &AtomicBool) -> ProfileEnd {
         // The drain reports where this is refused.
         let _ = become_helper(run.measured_priority, &run.housekeeping);
         let symbols_hidden = self.symbols.are_hidden();
-        let mut sums = ProfileSums::new(std::mem::take(&mut self.symbols), SumLimits::USUAL);
+        let late = LateSamples::of(run.late_cycles.take());
+        let mut sums = ProfileSums::new(std::mem::take(&mut self.symbols), SumLimits::USUAL, late);
         // The warm-up is sampled too, so that nothing begins with the measurement, and left out.
         let from_ns = u64::try_from(run.start_ns).unwrap_or(0);
         let (mut used, mut began) = (HelperUse::begin(), false);
@@ -127,7 +133,7 @@ impl LoadedProfiler {
             }
         }
         let helper = used.of("tardy/profile");
-        self.end(run, sums, helper, symbols_hidden)
+        self.end(&run, sums, helper, symbols_hidden)
     }
 
     /// Nothing is measured any more: names, and the file.
@@ -194,6 +200,7 @@ pub(super) fn head(hz: u32) -> Profile {
         nodes: Vec::new(),
         tasks: Vec::new(),
         rows: Vec::new(),
+        late: None,
     }
 }
 

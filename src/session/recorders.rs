@@ -52,6 +52,8 @@ impl Session {
         schedule: &Schedule,
         cadence: Cadence,
     ) -> Result<Option<ProfileRecorder>> {
+        // Without a profile nobody listens to these.
+        let late_cycles = self.armed.late_cycles.take();
         let Some(profiler) = self.profiler.take() else { return Ok(None) };
         let run = ProfileContext {
             directory: self.directory.clone(),
@@ -59,6 +61,7 @@ impl Session {
             cadence,
             measured_priority: self.plan.priority.1,
             housekeeping: self.housekeeping()?,
+            late_cycles,
         };
         profiler.start(run).map(Some)
     }

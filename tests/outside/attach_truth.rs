@@ -69,6 +69,11 @@ struct Asked {
 
 /// A run of a program: its log, the record, and what `why` says of it.
 fn run(asked: &Asked) -> (Truth, Value, Value) {
+    run_with(asked, &[])
+}
+
+/// The same with more flags.
+fn run_with(asked: &Asked, more: &[&str]) -> (Truth, Value, Value) {
     let Asked { name, mode, deadline, .. } = asked;
     let directory = tempfile::tempdir().unwrap();
     let [program, log] = [*name, "log"].map(|file| directory.path().join(file));
@@ -79,7 +84,7 @@ fn run(asked: &Asked) -> (Truth, Value, Value) {
     let store = Store::new();
     let [program, path] = [&program, &log].map(|path| path.to_str().unwrap());
     let arguments = ["--deadline", deadline, "--", program, mode, "5", path];
-    let (said, record) = attach(&store, &arguments);
+    let (said, record) = attach(&store, &[more, &arguments].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
     let why = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
     ((asked.truth)(Path::new(path), asked.columns), record, why)
@@ -100,6 +105,23 @@ fn first_cause(why: &Value) -> String {
     let bands = list(&why["bands"]);
     let late = bands.iter().find(|band| band["name"] == "late").unwrap_or_else(|| panic!("{why}"));
     late["causes"][0]["name"].as_str().unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "live: twin samples_in_late_cycles_are_rows_of_their_own_besides"]
+fn page_faults_of_late_cycles_are_sampled_by_function() {
+    if !can_attach() || !is_root() {
+        return skip("it needs the rights to trace and to real time");
+    }
+    let columns = Columns { due: 1, back: 2 };
+    let deadline = "300us";
+    let asked =
+        Asked { name: "control", mode: "malloc", deadline, truth: Truth::of_items, columns };
+    let (.., why) = run_with(&asked, &["--profile=997"]);
+    let of_name = list(&why["own_time"]).iter().find(|own| own["series"] == "control");
+    let places = of_name.map_or(&[][..], |own| list(&own["places"]));
+    let first = places.first().and_then(|place| place["name"].as_str()).unwrap_or_default();
+    assert_eq!(first, "page faults of control", "{why}");
 }
 
 #[test]

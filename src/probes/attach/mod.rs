@@ -11,6 +11,7 @@ mod command;
 mod cycles;
 mod figures;
 mod followed;
+mod hand_over;
 mod late;
 mod policies;
 mod reading;
@@ -101,7 +102,9 @@ impl Probe for Attach {
         let mut armed = Armed::new(stop);
         let (traced, later) = wants.tracing.as_ref().map(|_| channel()).unzip();
         armed.traced_later = later;
-        let source = AttachSource::new(self, Arc::clone(stop), traced)?;
+        let mut source = AttachSource::new(self, Arc::clone(stop), traced)?;
+        let (ends, late_cycles) = channel();
+        (source.late_cycles, armed.late_cycles) = (Some(ends), Some(late_cycles));
         armed.found_series = Some(source.found());
         armed.add(Vec::new(), Box::new(source));
         Ok(armed)

@@ -13,6 +13,7 @@ use super::{
     cycles::{cycles, of_thread, wait_calls},
     figures::{SLICES, SliceMeans},
     followed::Followed,
+    hand_over::hand_over,
     room::{Room, is_there, sleeps},
     schedule::Phase,
     target::{FoundTask, cut_name, scan_children},
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     kernel::{AttachPrograms, AttachUnavailable, AttachedTime, NoPlace},
     probes::{
-        ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
+        ArmError, FinishedAttach, LateCycle, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
     },
     run::{AttachRecord, Deadlines},
@@ -65,6 +66,8 @@ pub(super) struct AttachSource {
     gone_ns: Option<i64>,
     ended_ns: Option<i64>,
     finished: Option<FinishedAttach>,
+    /// Who wants to know of cycles that missed their deadline.
+    pub(super) late_cycles: Option<Sender<LateCycle>>,
 }
 
 impl AttachSource {
@@ -124,6 +127,7 @@ impl AttachSource {
             gone_ns: None,
             ended_ns: None,
             finished: None,
+            late_cycles: None,
         };
         source.scan(clock());
         source
@@ -220,20 +224,10 @@ impl AttachSource {
         ended.into_iter().for_each(|place| self.programs.release(place));
     }
 
-    /// Late wake-ups go to whoever blames them.
+    /// Late wake-ups and cycles go to whoever wants to know of them.
     fn hand_over(&mut self) {
         self.programs.watch_waits();
-        for late in self.programs.take_late() {
-            if let Some(followed) = self.followed.get_mut(&late.place)
-                && followed.tid == late.tid
-            {
-                followed.hand_over(&late);
-            }
-        }
-        for thread in self.programs.all() {
-            let followed = self.followed.get(&thread.place);
-            followed.into_iter().for_each(|followed| followed.set_threshold(&thread));
-        }
+        hand_over(&self.programs, &mut self.followed, self.late_cycles.as_ref());
     }
 
     fn end_slice(&mut self) {

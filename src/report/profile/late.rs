@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::own_time::{OwnTime, own_time_text};
 use crate::{
     plain::plain,
     report::{causes::words::label, table::Table, words::beyond_tracepoint},
@@ -12,12 +13,15 @@ use crate::{
 };
 
 /// What late wake-ups and messages waited for, by function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LateProfile {
     /// The peaks in it.
     pub peaks: u64,
     /// Their latencies together, ns.
     pub total_ns: u64,
+    /// On what attached threads spent their own CPU time in late cycles, if the run was profiled
+    /// too.
+    pub own_time: Vec<OwnTime>,
     /// By function, those that cost most themselves first. What has no stack is there as its cause.
     pub functions: Vec<LateFunction>,
 }
@@ -47,7 +51,7 @@ struct LateSum {
 impl LateProfile {
     /// Of the peaks that were kept whole, with at most `most` functions.
     #[must_use]
-    pub fn of(peaks: &[Peak], most: usize) -> Self {
+    pub fn of(peaks: &[Peak], own_time: Vec<OwnTime>, most: usize) -> Self {
         let mut sums: BTreeMap<(bool, String), LateSum> = BTreeMap::new();
         let mut total_ns = 0_u64;
         for (number, peak) in peaks.iter().enumerate() {
@@ -84,7 +88,7 @@ impl LateProfile {
             peaks: sum.peaks.len() as u64,
         };
         let functions = sums.into_iter().take(most).map(one).collect();
-        Self { peaks: peaks.len() as u64, total_ns, functions }
+        Self { peaks: peaks.len() as u64, total_ns, own_time, functions }
     }
 }
 
@@ -102,8 +106,9 @@ pub fn late_text(late: &LateProfile, name: &str, most: usize) -> String {
         let name = if of.from_stack { of.name.clone() } else { format!("({})", of.name) };
         table.row(vec![name, nanos(of.own_ns), nanos(of.total_ns), of.peaks.to_string()]);
     }
+    let own_time = own_time_text(&late.own_time, most);
     format!(
-        "{}: {} of {} together, by the kernel's functions\n\n{}\n\n\
+        "{own_time}{}: {} of {} together, by the kernel's functions\n\n{}\n\n\
          In brackets: the cause, where no stack was walked.\n",
         plain(name),
         many(late.peaks, "peak"),
@@ -144,7 +149,7 @@ mod tests {
             peak(vec![part(70, &["inner+0x1", "outer+0x2", "inner+0x3"]), part(30, &[])]),
             peak(vec![part(100, &["outer+0x9"])]),
         ];
-        let late = LateProfile::of(&peaks, 9);
+        let late = LateProfile::of(&peaks, Vec::new(), 9);
         let found: Vec<_> = late
             .functions
             .iter()

@@ -2,6 +2,7 @@
 
 mod flame;
 mod late;
+mod own_time;
 mod page;
 mod text;
 
@@ -16,6 +17,7 @@ use crate::run::{
 
 pub use flame::{FlameGraph, FlameKind};
 pub use late::{LateFunction, LateProfile, late_text};
+pub use own_time::{OwnTime, OwnTimePlace, own_time, own_time_text};
 pub use page::{PageCpuUse, PageLateUse, PageProfile};
 pub use text::text;
 
@@ -288,6 +290,7 @@ pub(crate) mod tests {
                 row(0, 2, CpuContext::Softirq, 6, 1),
                 row(1, 1, CpuContext::Idle, 2, 4),
             ],
+            late: None,
         }
     }
 

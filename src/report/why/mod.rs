@@ -2,8 +2,9 @@
 //! JSON Schema, `docs/reference/why.md` tells how to read it.
 
 mod between;
-mod periodic;
 mod causes;
+mod own_time;
+mod periodic;
 mod phrases;
 mod selection;
 mod terminal_text;
@@ -29,6 +30,7 @@ use crate::{
         },
         cycles_headline,
         headline::failed_command,
+        profile::{OwnTime, own_time},
         sample_name::SampleName,
     },
     run::{
@@ -95,6 +97,9 @@ pub struct WhyReport {
     /// by then.
     #[serde(default)]
     pub responses_passed_over: u64,
+    /// On what attached threads spent their own CPU time in late cycles; empty without `--profile`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_time: Vec<OwnTime>,
     /// Causes that come at a beat, those with the most events first.
     pub periodic: Vec<PeriodicCause>,
     /// Peaks that hit several CPUs at once for one cause; absent if none did.
@@ -179,6 +184,10 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         damaged.push(Damage { file: names::SERIES.into(), line: None, what: what.clone() });
         caveats.push(CaveatKind::SeriesDamaged { what });
     }
+    let profiled = run.profile().unwrap_or_else(|damage| {
+        damaged.push(damage);
+        None
+    });
     let trace = &run.document.trace;
     let blame = blame.unwrap_or_else(|| Blame {
         unmatched: trace.unmatched,
@@ -203,6 +212,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         responses: responses::spent_on(&blame),
         responses_analysed: responses::analysed(&blame),
         responses_passed_over: blame.responses_passed_over,
+        own_time: profiled.as_ref().map(own_time).unwrap_or_default(),
         periodic: periodic::causes(&all, &run.document),
         together: together(&all),
         preempted: preempted(&blame, &series),

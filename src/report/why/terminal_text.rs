@@ -25,6 +25,22 @@ impl TerminalText {
         self.out.push('\n');
     }
 
+    /// Lines of at most 80 columns of one style.
+    pub(super) fn wrapped(&mut self, style: Style, text: &str) {
+        let mut line = String::new();
+        for word in plain(text).split(' ') {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 80 {
+                self.line(style, &line);
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        self.line(style, &line);
+    }
+
     /// All lines.
     pub(super) fn done(self) -> String {
         self.out

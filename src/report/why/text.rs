@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    WhyReport, between, causes,
+    WhyReport, between, causes, own_time,
     selection::PeakView,
     terminal_text::{DIM, TerminalText},
     timeline,
@@ -54,6 +54,7 @@ pub fn text(why: &WhyReport, document: &Document, place: &str, view: PeakView) -
         None => causes::push(&mut sheet, &why.bands, why.sample),
     }
     responses(&mut sheet, why);
+    own_time::push(&mut sheet, why);
     between::push(&mut sheet, why);
     stages(&mut sheet, document);
     periodic(&mut sheet, why);
@@ -83,7 +84,7 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
         sheet.line(DIM, "`tardy show` says why");
     }
     for damage in why.damaged.iter().take(MOST_DAMAGED) {
-        wrapped(sheet, AnsiColor::Yellow.on_default(), &format!("not read: {damage}"));
+        sheet.wrapped(AnsiColor::Yellow.on_default(), &format!("not read: {damage}"));
     }
     if why.damaged.len() > MOST_DAMAGED {
         let more = why.damaged.len() - MOST_DAMAGED;
@@ -91,16 +92,16 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     }
     sheet.gap();
     without_host(sheet, document);
-    wrapped(sheet, BOLD, &why.verdict);
+    sheet.wrapped(BOLD, &why.verdict);
     sheet.gap();
     let counted = if has_late_cycles(why) { late_cycles(why, document) } else { counted(why) };
-    wrapped(sheet, DIM, &counted);
+    sheet.wrapped(DIM, &counted);
     for missing in &document.trace.missing {
         let text = format!(
             "{} is missing here, so that nothing is known of: {}",
             missing.tracepoint, missing.switches_off
         );
-        wrapped(sheet, DIM, &text);
+        sheet.wrapped(DIM, &text);
     }
     sheet.gap();
 }
@@ -108,11 +109,11 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
 /// What was removed, where it is a run without the time of its hypervisor.
 fn without_host(sheet: &mut TerminalText, document: &Document) {
     let said = without_host::sentences(document);
-    said.iter().for_each(|sentence| wrapped(sheet, Style::new(), sentence));
+    said.iter().for_each(|sentence| sheet.wrapped(Style::new(), sentence));
     if !said.is_empty() {
         let peaks = "Peaks were kept by their whole latency, and their timelines show the host: \
                      among those that were not kept there may be later ones than these.";
-        wrapped(sheet, Style::new(), peaks);
+        sheet.wrapped(Style::new(), peaks);
         sheet.gap();
     }
 }
@@ -203,28 +204,12 @@ fn reach(why: &WhyReport) -> String {
     })
 }
 
-/// Lines of at most 80 columns.
-fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
-    let mut line = String::new();
-    for word in plain(text).split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 80 {
-            sheet.line(style, &line);
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    sheet.line(style, &line);
-}
-
 /// What late responses were spent on, in one sentence.
 fn responses(sheet: &mut TerminalText, why: &WhyReport) {
     // The first lines say it of late cycles.
     let skipped = if has_late_cycles(why) { 0 } else { why.responses_passed_over };
     if let Some(text) = sentence(&why.responses, (why.responses_analysed, skipped)) {
-        wrapped(sheet, Style::new(), &plain(&text));
+        sheet.wrapped(Style::new(), &plain(&text));
         sheet.gap();
     }
 }
@@ -308,7 +293,7 @@ fn periodic(sheet: &mut TerminalText, why: &WhyReport) {
             Nanos((beat.period.period_ns / 10.0) as i64),
             few(&beat.series),
         );
-        wrapped(sheet, Style::new(), &text);
+        sheet.wrapped(Style::new(), &text);
     }
     if let Some(together) = &why.together {
         let text = format!(
@@ -319,7 +304,7 @@ fn periodic(sheet: &mut TerminalText, why: &WhyReport) {
             count(why.peaks_found),
             phrase(together.cause, &together.name),
         );
-        wrapped(sheet, Style::new(), &text);
+        sheet.wrapped(Style::new(), &text);
     }
     if !why.periodic.is_empty() || why.together.is_some() {
         sheet.gap();
@@ -358,7 +343,7 @@ fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
     if matrix.rows.is_empty() {
         return;
     }
-    wrapped(sheet, DIM, &of_how_many(why));
+    sheet.wrapped(DIM, &of_how_many(why));
     let columns = matrix.series.len().min(MOST_COLUMNS);
     let mut headings = vec!["times / ms".to_owned(), "all".to_owned()];
     headings.extend(matrix.series.iter().take(columns).map(|series| shown(series)));

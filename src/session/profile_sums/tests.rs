@@ -21,7 +21,7 @@ fn sample(tid: u32, kernel: &[u64]) -> TaskSample {
 }
 
 fn profile(limits: SumLimits, samples: Vec<TaskSample>) -> Profile {
-    let mut sums = ProfileSums::new(Symbols::default(), limits);
+    let mut sums = ProfileSums::new(Symbols::default(), limits, LateSamples::default());
     sums.add(samples);
     sums.into_profile(crate::session::profiling::head(99))
 }
@@ -49,6 +49,22 @@ fn what_has_no_room_is_counted_with_its_cpu_and_context() {
     assert_eq!(found.rows.iter().map(|row| row.4).sum::<u64>(), 4);
     let nobody: u64 = found.rows.iter().filter(|row| row.1 == 0).map(|row| row.4).sum();
     assert_eq!(nobody, 2);
+}
+
+#[test]
+fn samples_in_late_cycles_are_rows_of_their_own_besides() {
+    let (ends, ended) = std::sync::mpsc::channel();
+    let late = LateSamples::of(Some(ended));
+    let mut sums = ProfileSums::new(Symbols::default(), SumLimits::USUAL, late);
+    let at = |at_ns, tid| TaskSample { at_ns, ..sample(tid, &[5]) };
+    let softirq = TaskSample { context: SampledContext::Softirq, ..at(60, 1) };
+    sums.add(vec![at(50, 1), at(60, 1), softirq, at(60, 2), at(90, 1)]);
+    ends.send(crate::probes::LateCycle { tid: 1, begin_ns: 40, end_ns: 70 }).unwrap();
+    let found = sums.into_profile(crate::session::profiling::head(99));
+    let late = found.late.as_ref().unwrap();
+    assert_eq!((found.samples, late.cycles), (5, 1));
+    let rows: Vec<_> = late.rows.iter().map(|row| (row.1, row.2, row.4, row.5)).collect();
+    assert_eq!(rows, [(1, CpuContext::Kernel, 2, 20)]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn a_known_share_is_that_share_of_the_samples() {
         let _ = writeln!(events, "1 0 {process} 7 hardirq ff00 {burns:x}");
         let _ = writeln!(events, "10 0 0 0 idle ff00 0\n20 1 {process} 8 user 0 1000");
     }
-    let mut sums = ProfileSums::new(Symbols::default(), SumLimits::USUAL);
+    let mut sums = ProfileSums::new(Symbols::default(), SumLimits::USUAL, LateSamples::default());
     sums.add(sampled(&events, 2_000));
     let profile = sums.into_profile(head(1_000));
     assert_eq!((profile.samples, profile.other, profile.weight()), (2_000, 0, 2_000 * MS));
