@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use libbpf_rs::btf::Btf;
-
-use super::{header, percpu, tracepoint_arguments::TracepointArguments};
+use super::{header, percpu, tracepoint_arguments::TracepointArguments, types::KernelTypes};
 
 /// Whether the work of threads is measured, from one expiry of their timers to the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +32,7 @@ pub enum AttachedTo {
 pub(super) fn config(
     to: &AttachedTo,
     cycles: AttachedCycles,
-    btf: &Btf<'_>,
+    types: &KernelTypes,
     arguments: &TracepointArguments,
     soft_timers: bool,
 ) -> Vec<u8> {
@@ -44,8 +42,8 @@ pub(super) fn config(
         AttachedTo::Name(_) => (header::TARDY_ATTACH_NAME, 0),
         AttachedTo::Children => (header::TARDY_ATTACH_CHILDREN, 0),
     };
-    let [preempt_count, pcpu_hot] = percpu::counts_from_runqueues(btf);
-    let has_state = u32::from(percpu::switch_has_state(btf));
+    let [preempt_count, pcpu_hot] = percpu::counts_from_runqueues(types);
+    let has_state = u32::from(percpu::switch_has_state(types));
     let offsets = [preempt_count.0.cast_unsigned(), pcpu_hot.0.cast_unsigned()];
     let (response, deadline_ns) = match cycles {
         AttachedCycles::Unmeasured => (0, 0),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use libbpf_rs::{Object, ObjectBuilder, OpenObject, btf::Btf};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
 use crate::sys::root::Root;
 
@@ -13,6 +13,7 @@ use super::{
     attach_waits::is_wait_program,
     bootstrap, log,
     tracepoint_arguments::TracepointArguments,
+    types::KernelTypes,
 };
 
 #[repr(C, align(8))]
@@ -32,12 +33,10 @@ pub(super) fn load(
     (blocks, places): (usize, usize),
 ) -> Result<Object, AttachUnavailable> {
     let failed = |error: libbpf_rs::Error| system("open the programs of attach", &error);
-    let path = Path::new(bootstrap::BTF);
-    let mut tracepoints = bootstrap::tracepoints(path)?;
-    let btf = Btf::from_path(path).map_err(failed)?;
-    let arguments = TracepointArguments::read(&btf);
+    let types = KernelTypes::read(Path::new(bootstrap::BTF))?;
+    let arguments = TracepointArguments::of_kernel(&types);
+    let tracepoints = arguments.fitting(&types);
     let soft_timers = bootstrap::timers_expire_in_softirq(&Root::default());
-    tracepoints.retain(|tracepoint| arguments.fit(tracepoint));
     log::listen();
     let mut builder = ObjectBuilder::default();
     let mut object: OpenObject =
@@ -55,7 +54,7 @@ pub(super) fn load(
             program.set_autoload(false);
         }
     }
-    let config = config(to, cycles, &btf, &arguments, soft_timers);
+    let config = config(to, cycles, &types, &arguments, soft_timers);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".config") {

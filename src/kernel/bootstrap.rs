@@ -1,9 +1,7 @@
 //! What has to be there before a program is loaded: rights, and the kernel's description of its
-//! types (BTF), which also lists its tracepoints.
+//! types (BTF).
 
-use std::{collections::HashSet, fs, path::Path};
-
-use memchr::memmem;
+use std::{fs, path::Path};
 
 use crate::sys::{capabilities, kernel_config, root::Root};
 
@@ -20,9 +18,6 @@ const FIRST_TIME_NAMESPACE: &str = "4026531834";
 /// The first kernel whose BPF has atomic operations that return the value before: added in 5.12,
 /// and to arm64's compiler of BPF in 5.18. Some distributions have them in older kernels.
 const FIRST: (u32, u32) = if cfg!(target_arch = "aarch64") { (5, 18) } else { (5, 12) };
-
-/// What the name of a tracepoint's type begins with, after the end of the name before.
-const PREFIX: &[u8] = b"\0btf_trace_";
 
 /// Whether this process may trace this kernel, without loading anything. Loading may still fail; on
 /// a kernel that is called too old here it may work, if its distribution added what is missing.
@@ -76,7 +71,7 @@ fn may_trace(capable: bool, btf: &Path) -> Result<(), TracingUnavailable> {
     fs::File::open(btf).map(drop).map_err(|error| no_btf(btf, &error))
 }
 
-fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> TracingUnavailable {
+pub(super) fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> TracingUnavailable {
     TracingUnavailable::NoBtf { path: path.display().to_string(), why: error.to_string() }
 }
 
@@ -86,22 +81,6 @@ pub(super) fn too_old(root: &Root) -> Option<TracingUnavailable> {
     is_old.then(|| TracingUnavailable::TooOld {
         release: root.read("/proc/sys/kernel/osrelease").unwrap_or_default(),
     })
-}
-
-/// The tracepoints for which the kernel's types have a description.
-pub(super) fn tracepoints(btf: &Path) -> Result<HashSet<String>, TracingUnavailable> {
-    let bytes = fs::read(btf).map_err(|error| no_btf(btf, &error))?;
-    Ok(tracepoints_in(&bytes))
-}
-
-/// Names lie in the description as strings that end in a zero byte. There are some 5 MB of it, and
-/// every traced run looks through it once.
-fn tracepoints_in(btf: &[u8]) -> HashSet<String> {
-    memmem::find_iter(btf, PREFIX)
-        .filter_map(|at| btf.get(at + PREFIX.len()..)?.split(|&byte| byte == 0).next())
-        .filter_map(|name| str::from_utf8(name).ok())
-        .map(str::to_owned)
-        .collect()
 }
 
 /// Whether timers of threads may expire in a softirq: so it is with `PREEMPT_RT`.
@@ -162,7 +141,6 @@ mod tests {
         let lack = may_trace(true, Path::new("/nonexistent/btf")).unwrap_err();
         assert!(matches!(lack, TracingUnavailable::NoBtf { .. }));
         assert!(lack.to_string().contains("CONFIG_DEBUG_INFO_BTF"), "{lack}");
-        assert!(tracepoints(Path::new("/nonexistent/btf")).is_err());
     }
 
     #[test]
@@ -179,13 +157,6 @@ mod tests {
         assert!(text.contains("5.12 or later (arm64: 5.18)"), "{text}");
         assert!(text.contains("this is 5.10.0-32-amd64"), "{text}");
         assert_eq!(booted("6.1.0-56-amd64\n"), None);
-    }
-
-    #[test]
-    fn tracepoints_are_found_among_the_names_of_types() {
-        let names = b"\x9f\xeb\x01\0int\0btf_trace_sched_switch\0x_btf_trace_no\0btf_trace_b\0";
-        let found = tracepoints_in(names);
-        assert_eq!(found, ["sched_switch", "b"].map(str::to_owned).into());
     }
 
     #[test]

@@ -72,6 +72,7 @@ mod tracepoint_arguments;
 mod tracer;
 #[cfg(test)]
 mod tests;
+mod types;
 mod user_symbols;
 mod window;
 

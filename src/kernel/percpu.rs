@@ -3,11 +3,7 @@
 //! Few kernels have their addresses in the symbol table, but BTF has their offsets in the section
 //! `.data..percpu`, and the programs get the address of one of them from every timer that expires.
 
-use libbpf_rs::btf::{
-    Btf, BtfType,
-    types::{DataSec, FuncProto},
-};
-
+use super::types::KernelTypes;
 use crate::sys::hypervisor;
 
 /// Arguments of `sched_switch` where the state of the task that is left is the last one.
@@ -45,11 +41,13 @@ impl PercpuOffsets {
         steal_time: PercpuOffset::NONE,
     };
 
-    /// Of the kernel with this BTF.
-    pub(super) fn read(btf: &Btf<'_>) -> Self {
-        let offsets = offsets(btf).unwrap_or_default();
-        let found =
-            Self::from(&|name| offsets.iter().find(|(known, _)| known == name).map(|it| it.1));
+    /// Of the kernel with these types.
+    pub(super) fn of_kernel(types: &KernelTypes) -> Self {
+        let names = ["hrtimer_bases", "__irq_regs", "__preempt_count", "pcpu_hot", "steal_time"];
+        let offsets = types.per_cpu(names);
+        let found = Self::from(&|name| {
+            names.iter().zip(offsets).find(|(known, _)| **known == name).and_then(|it| it.1)
+        });
         // Guests' kernels have the variable on any machine; reading what never changes costs as
         // much.
         match hypervisor::kvm_counts_steal() {
@@ -75,40 +73,19 @@ impl PercpuOffsets {
 
 /// Offsets from `runqueues` of the preempt count and of `pcpu_hot`, for programs that know no
 /// timer.
-pub(super) fn counts_from_runqueues(btf: &Btf<'_>) -> [PercpuOffset; 2] {
-    let offsets = offsets(btf).unwrap_or_default();
-    let find = |name: &str| {
-        let found = offsets.iter().find(|(known, _)| known == name);
-        found.map(|(_, offset)| i64::from(*offset))
-    };
-    ["__preempt_count", "pcpu_hot"].map(|name| {
-        let offset = find(name).zip(find("runqueues")).map(|(of, base)| of - base);
+pub(super) fn counts_from_runqueues(types: &KernelTypes) -> [PercpuOffset; 2] {
+    let [base, counts @ ..] = types.per_cpu(["runqueues", "__preempt_count", "pcpu_hot"]);
+    counts.map(|offset| {
+        let offset = offset.zip(base).map(|(of, base)| i64::from(of) - i64::from(base));
         let offset = offset.and_then(|offset| i32::try_from(offset).ok());
         offset.map_or(PercpuOffset::NONE, PercpuOffset)
     })
 }
 
-/// Names of the per-CPU variables, and their offsets in their section.
-fn offsets(btf: &Btf<'_>) -> Option<Vec<(String, u32)>> {
-    let section: DataSec<'_> = btf.type_by_name(".data..percpu")?;
-    let variables = section.iter().filter_map(|variable| {
-        let of: BtfType<'_> = btf.type_by_id(variable.ty)?;
-        Some((of.name()?.to_str()?.to_owned(), variable.offset))
-    });
-    Some(variables.collect())
-}
-
 /// Whether `sched_switch` passes the state in which a task is left: since 5.18 it is appended
 /// (kernel commit 9c2136be0878).
-pub(super) fn switch_has_state(btf: &Btf<'_>) -> bool {
-    arguments(btf, "sched_switch") == Some(WITH_STATE)
-}
-
-/// Of a tracepoint, without the probe's own that its type begins with.
-fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
-    let pointer: BtfType<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
-    let function = FuncProto::try_from(pointer.next_type()?.next_type()?).ok()?;
-    function.len().checked_sub(1)
+pub(super) fn switch_has_state(types: &KernelTypes) -> bool {
+    types.arguments("sched_switch").is_some_and(|arguments| arguments.len() == WITH_STATE)
 }
 
 #[cfg(test)]
@@ -134,17 +111,18 @@ mod tests {
     #[test]
     fn the_running_kernel_has_its_variables_and_arguments() {
         if Path::new(BTF).exists() {
-            let btf = Btf::from_path(BTF).unwrap();
-            let found = PercpuOffsets::read(&btf);
+            let types = KernelTypes::read(Path::new(BTF)).unwrap();
+            let found = PercpuOffsets::of_kernel(&types);
             assert_ne!(found.irq_regs, PercpuOffset::NONE);
             let counts = [found.preempt_count, found.pcpu_hot];
             assert!(counts.iter().any(|count| *count != PercpuOffset::NONE), "{counts:?}");
-            let from_queues = counts_from_runqueues(&btf);
+            let from_queues = counts_from_runqueues(&types);
             let is_known = from_queues.map(|count| count != PercpuOffset::NONE);
             assert_eq!(is_known, counts.map(|count| count != PercpuOffset::NONE));
-            assert_eq!(arguments(&btf, "hrtimer_expire_entry"), Some(2));
-            assert!([Some(3), Some(WITH_STATE)].contains(&arguments(&btf, "sched_switch")));
-            assert_eq!(arguments(&btf, "no_such_tracepoint"), None);
+            let arguments = |name| types.arguments(name).map(|arguments| arguments.len());
+            assert_eq!(arguments("hrtimer_expire_entry"), Some(2));
+            assert!([Some(3), Some(WITH_STATE)].contains(&arguments("sched_switch")));
+            assert_eq!(arguments("no_such_tracepoint"), None);
         }
     }
 }

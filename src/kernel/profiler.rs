@@ -19,18 +19,18 @@
 use std::{
     fmt::Display,
     os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder,
-    btf::Btf,
 };
 use thiserror::Error;
 
 use crate::sys::{perf::SamplingEvent, root::Root};
 
-use super::{TracingUnavailable, bootstrap, log, percpu};
+use super::{TracingUnavailable, bootstrap, log, percpu, types::KernelTypes};
 
 /// The loader reads headers in place, so that they have to be aligned.
 #[repr(C, align(8))]
@@ -281,8 +281,9 @@ fn load(samples_per_s: u64) -> Result<Object, ProfileUnavailable> {
         builder.name("tardy_profile").and_then(|it| it.open_memory(&CODE.0)).map_err(failed)?;
     let bytes = (samples_per_s * SAMPLE as u64 * RING_MS / 1000).clamp(RING_BYTES.0, RING_BYTES.1);
     let bytes = u32::try_from(bytes.next_power_of_two()).unwrap_or(u32::MAX);
-    let btf = Btf::from_path(bootstrap::BTF).map_err(failed)?;
-    let config = percpu::counts_from_runqueues(&btf).map(|offset| offset.0.to_ne_bytes()).concat();
+    let types = KernelTypes::read(Path::new(bootstrap::BTF))?;
+    let config =
+        percpu::counts_from_runqueues(&types).map(|offset| offset.0.to_ne_bytes()).concat();
     for mut map in object.maps_mut() {
         match map.name().to_str() {
             Some("samples") => map.set_max_entries(bytes).map_err(failed)?,

@@ -1,15 +1,9 @@
 //! Whether tracepoints pass what the programs read: what the kernel checks when it loads a program
 //! are structures behind pointers alone, and a number in place of an address is read all the same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use libbpf_rs::btf::{
-    Btf, BtfKind, BtfType,
-    types::{FuncProto, Typedef},
-};
-
-/// What the name of a tracepoint's type begins with.
-const PREFIX: &str = "btf_trace_";
+use super::types::KernelTypes;
 
 /// The arguments that programs read, in their order: `*` a pointer, `=` a value, `?` either.
 const READ: &[(&str, &str)] = &[
@@ -52,14 +46,9 @@ const READ: &[(&str, &str)] = &[
 pub(super) struct TracepointArguments(HashMap<&'static str, String>);
 
 impl TracepointArguments {
-    /// Of the kernel with this BTF.
-    pub(super) fn read(btf: &Btf<'_>) -> Self {
-        let wanted: HashMap<&str, &'static str> =
-            READ.iter().map(|(name, _)| (*name, *name)).collect();
-        let found = btf.type_by_kind::<Typedef<'_>>().filter_map(|typedef| {
-            let name = wanted.get(typedef.name()?.to_str()?.strip_prefix(PREFIX)?)?;
-            Some((*name, passed(btf, typedef.next_type()?)?))
-        });
+    /// Of the kernel with these types.
+    pub(super) fn of_kernel(types: &KernelTypes) -> Self {
+        let found = READ.iter().filter_map(|(name, _)| Some((*name, types.arguments(name)?)));
         Self(found.collect())
     }
 
@@ -70,6 +59,11 @@ impl TracepointArguments {
             (Some((_, read)), Some(passed)) => fits(read, passed),
             _ => true,
         }
+    }
+
+    /// The kernel's tracepoints that pass what programs read of them.
+    pub(super) fn fitting(&self, types: &KernelTypes) -> HashSet<String> {
+        types.tracepoints().filter(|name| self.fit(name)).map(str::to_owned).collect()
     }
 
     /// Whether `hrtimer_expire_entry` passes the time itself, and not its address.
@@ -86,17 +80,7 @@ impl TracepointArguments {
     }
 }
 
-/// Each argument as in [`READ`], without the probe's own that comes first.
-fn passed(btf: &Btf<'_>, pointer: BtfType<'_>) -> Option<String> {
-    let function = FuncProto::try_from(pointer.next_type()?).ok()?;
-    let kind = |ty| btf.type_by_id::<BtfType<'_>>(ty).map(|of| of.skip_mods_and_typedefs().kind());
-    let arguments = function.iter().skip(1).map(|argument| match kind(argument.ty) {
-        Some(BtfKind::Ptr) => '*',
-        _ => '=',
-    });
-    Some(arguments.collect())
-}
-
+/// Whether what is passed is what is read.
 fn fits(read: &str, passed: &str) -> bool {
     let mut passed = passed.chars();
     read.chars().all(|read| passed.next().is_some_and(|is| read == '?' || read == is))
@@ -128,7 +112,8 @@ mod tests {
     #[test]
     fn what_the_running_kernel_passes_is_what_the_programs_read() {
         if Path::new(BTF).exists() {
-            let arguments = TracepointArguments::read(&Btf::from_path(BTF).unwrap());
+            let arguments =
+                TracepointArguments::of_kernel(&KernelTypes::read(Path::new(BTF)).unwrap());
             assert!(arguments.0.len() > 20, "{arguments:?}");
             let wrong = READ.iter().filter(|(name, _)| !arguments.fit(name));
             assert_eq!(wrong.count(), 0, "{arguments:?}");

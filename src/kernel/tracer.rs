@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt::Display, os::fd::AsFd, path::Path, sync::Arc};
 
-use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, btf::Btf};
+use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject};
 
 use crate::sys::root::Root;
 
@@ -13,6 +13,7 @@ use super::{
     programs::{PROGRAMS, Program, Use},
     recorder::{EventReader, Events},
     tracepoint_arguments::TracepointArguments,
+    types::KernelTypes,
 };
 
 /// As many as `recorder.h` has room for; those beyond are not recorded.
@@ -152,15 +153,12 @@ struct ProgramPlan<'a> {
 
 impl<'a> ProgramPlan<'a> {
     fn new(settings: &'a Settings) -> Result<Self, TracingUnavailable> {
-        let (path, root) = (Path::new(bootstrap::BTF), Root::default());
-        let mut tracepoints = bootstrap::tracepoints(path)?;
-        let btf =
-            Btf::from_path(path).map_err(|error| system("read the kernel's types", &error))?;
-        let arguments = TracepointArguments::read(&btf);
-        tracepoints.retain(|tracepoint| arguments.fit(tracepoint));
+        let root = Root::default();
+        let types = KernelTypes::read(Path::new(bootstrap::BTF))?;
+        let arguments = TracepointArguments::of_kernel(&types);
         let offsets = match settings.mode {
             TraceLevel::Stages => PercpuOffsets::NONE,
-            TraceLevel::Peaks => PercpuOffsets::read(&btf),
+            TraceLevel::Peaks => PercpuOffsets::of_kernel(&types),
         };
         Ok(Self {
             settings,
@@ -172,9 +170,9 @@ impl<'a> ProgramPlan<'a> {
             soft_timers: bootstrap::timers_expire_in_softirq(&root),
             preemptible: bootstrap::is_preemptible(&root),
             offsets,
-            switch_has_state: percpu::switch_has_state(&btf),
+            switch_has_state: percpu::switch_has_state(&types),
             expire_has_time: arguments.expire_has_time(),
-            tracepoints,
+            tracepoints: arguments.fitting(&types),
             missing: Vec::new(),
         })
     }
