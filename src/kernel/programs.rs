@@ -84,11 +84,10 @@ pub(super) const PROGRAMS: &[Program] = &[
     needed("hrtimer_expire_entry"),
     needed("sched_waking"),
     needed("sched_switch"),
-    Program {
-        tracepoint: "local_timer_entry",
-        used: Use::Always,
-        switches_off: Some("where the timer interrupts came, and when but for the kernel's clock"),
-    },
+    extra(
+        "local_timer_entry",
+        "where the timer interrupts came, and when but for the kernel's clock",
+    ),
     Program {
         tracepoint: "softirq_raise",
         used: Use::SoftTimers,

@@ -28,21 +28,27 @@ char LICENSE[] SEC("license") = "GPL";
 #define ENTRY_UNREAD 2
 
 /*
- * The record of the thread with that number and priority; NULL where it is not measured. Each read
- * of a task is checked by the kernel, and costs ten instructions: what is read once is passed on.
+ * The record of the thread with that number; NULL where it is not measured. Each read of a task is
+ * checked by kernels before 6.2, and costs ten instructions: what is read once is passed on.
  */
-static __always_inline struct tardy_thread *get_thread(u32 pid, int prio)
+static __always_inline struct tardy_thread *find_thread(u32 pid)
 {
     u32 slot = pid * memory.settings.hash_factor >> (memory.settings.hash_shift & 31);
     u32 entry = memory.thread_hash[slot & (TARDY_HASH_SLOTS - 1)];
 
-    if (prio > memory.settings.max_prio || entry == 0)
+    if (entry == 0)
         return NULL;
     u32 at = entry - 1;
     barrier_var(at);
     struct tardy_thread *thread = &memory.threads[at & (TARDY_THREADS - 1)];
     barrier_var(thread);
     return thread->tid == pid ? thread : NULL;
+}
+
+/* The same where the priority is known, which few tasks share with a measured thread. */
+static __always_inline struct tardy_thread *get_thread(u32 pid, int prio)
+{
+    return prio > memory.settings.max_prio ? NULL : find_thread(pid);
 }
 
 /* Where the timer interrupt came: address, TARDY_IN_USER and TARDY_NO_PREEMPT. */
@@ -84,17 +90,15 @@ int BPF_PROG(on_local_timer_entry)
     if (!get_trace_context(&tc))
         return 0;
     tc.cpu->entry_ns = tc.now_ns;
-    if (config.record) {
-        trace_steal(&tc);
-        tc.cpu->in_timer = 1;
-        /* An idle CPU is in the kernel, and can be preempted: where, matters only if it is late. */
-        if (bpf_get_current_task_btf()->pid) {
-            save_irq_regs(tc.cpu);
-        } else {
-            tc.cpu->entry_ip = 0;
-            tc.cpu->entry_flags = 0;
-            tc.cpu->in_timer = ENTRY_UNREAD;
-        }
+    trace_steal(&tc);
+    tc.cpu->in_timer = 1;
+    /* An idle CPU is in the kernel, and can be preempted: where, matters only if it is late. */
+    if (bpf_get_current_task_btf()->pid) {
+        save_irq_regs(tc.cpu);
+    } else {
+        tc.cpu->entry_ip = 0;
+        tc.cpu->entry_flags = 0;
+        tc.cpu->in_timer = ENTRY_UNREAD;
     }
     return 0;
 }
@@ -145,6 +149,16 @@ static __always_inline int is_before_due(u64 entry_ns, struct hrtimer *timer)
     return !entry_ns || (s64)entry_ns < due_ns - timer->base->offset;
 }
 
+/* The time that a timer is told, of its own clock. */
+static __always_inline s64 told_ns_of(u64 now)
+{
+    s64 told_ns = now;
+
+    if (!config.expire_has_time)
+        bpf_probe_read_kernel(&told_ns, sizeof(told_ns), (void *)now);
+    return told_ns;
+}
+
 /*
  * When the interrupt began in which this timer expires. Those of timers that are not the CPU's own
  * have no local_timer_entry: Hyper-V's (sysvec_hyperv_stimer0 in arch/x86/kernel/cpu/mshyperv.c),
@@ -154,13 +168,9 @@ static __always_inline int is_before_due(u64 entry_ns, struct hrtimer *timer)
  */
 static __always_inline u64 interrupt_ns(struct tardy_cpu *cpu, struct hrtimer *timer, u64 now)
 {
-    s64 told_ns = now;
-
     if (!is_before_due(cpu->entry_ns, timer))
         return cpu->entry_ns;
-    if (!config.expire_has_time)
-        bpf_probe_read_kernel(&told_ns, sizeof(told_ns), (void *)now);
-    told_ns -= timer->base->offset;
+    s64 told_ns = told_ns_of(now) - timer->base->offset;
     /* What was read of an earlier interrupt says nothing of this one. */
     if (!cpu->in_timer) {
         cpu->entry_ns = told_ns;
@@ -191,18 +201,26 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, u64 now)
         return 0;
     int soft = config.soft_timers && timer->is_soft;
     struct tardy_expired *expired = soft ? &tc.cpu->soft : &tc.cpu->hard;
+    if (!config.record && !soft) {
+        /* A stage ends with the interrupt's begin. Its clock is that of all measured threads. */
+        u64 told_ns = told_ns_of(now);
+        expired->expires_ns = expires_ns;
+        expired->entry_ns = told_ns;
+        expired->callback_ns = told_ns;
+        return 0;
+    }
     u64 entry_ns = soft ? softirq_interrupt_ns(tc.cpu, timer) : interrupt_ns(tc.cpu, timer, now);
-    /* Of a stage it is the begin in a softirq alone. */
-    tc.now_ns = soft || config.record ? bpf_ktime_get_ns() : entry_ns;
+    tc.now_ns = bpf_ktime_get_ns();
     expired->expires_ns = expires_ns;
     expired->entry_ns = entry_ns;
     expired->callback_ns = tc.now_ns;
-    if (config.record && !soft && entry_ns - expires_ns > LATE_ENTRY_NS)
+    if (!config.record)
+        return 0;
+    if (!soft && entry_ns - expires_ns > LATE_ENTRY_NS)
         read_entry(tc.cpu);
-    if (config.record && !tc.cpu->hrtimer_bases)
+    if (!tc.cpu->hrtimer_bases)
         tc.cpu->hrtimer_bases = (u64)timer->base->cpu_base;
-    if (config.record)
-        write_event(&tc, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
+    write_event(&tc, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
     return 0;
 }
 
@@ -230,7 +248,8 @@ static __always_inline void trace_wakeup(struct tardy_thread *thread, struct tas
                                          struct task_struct *current,
                                          const struct trace_context *tc)
 {
-    if (task_state(task) & (__TASK_STOPPED | __TASK_TRACED))
+    /* Nothing else wakes a stopped thread than that it may go on. */
+    if (thread->stopped_from_ns > thread->stopped_until_ns)
         thread->stopped_until_ns = tc->now_ns;
     /* The record stays that of the timer: what follows is the thread's way to user space. */
     if (config.woken_by != TARDY_BY_MESSAGES && !take_timer(thread, tc->cpu)
@@ -344,31 +363,36 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
     u32 pid = task->pid;
-    int prio = task->prio;
-    struct tardy_thread *thread = get_thread(pid, prio);
+    struct task_struct *current;
     struct trace_context tc;
 
-    if (!thread && !(config.record && prio < MAX_RT_PRIO))
+    if (!config.record) {
+        struct tardy_thread *woken = find_thread(pid);
+        if (woken && get_trace_context(&tc))
+            trace_wakeup(woken, task, bpf_get_current_task_btf(), &tc);
+        return 0;
+    }
+    int prio = task->prio;
+    struct tardy_thread *thread = get_thread(pid, prio);
+    if (!thread && prio >= MAX_RT_PRIO)
         return 0;
     if (!get_trace_context(&tc))
         return 0;
-    struct task_struct *current = bpf_get_current_task_btf();
+    current = bpf_get_current_task_btf();
     if (thread)
         trace_wakeup(thread, task, current, &tc);
-    if (config.record) {
-        u32 flags = thread ? hold_of(task, pid, prio) : 0;
-        u32 by = current->pid;
-        if (is_served(current, current->prio))
-            flags |= TARDY_SERVED;
-        write_event(&tc, TARDY_WAKING, flags, prio, pid, by, task_cpu(task));
-        if (thread) {
-            thread->suspect = 0;
-            thread->walk_ns = 0;
-        }
-        /* An idle CPU kept nobody, and who sends a message is not in the way of who receives it. */
-        if (thread && by && config.woken_by != TARDY_BY_MESSAGES)
-            trace_wakeup_stack(ctx, thread, task, current, &tc);
+    u32 flags = thread ? hold_of(task, pid, prio) : 0;
+    u32 by = current->pid;
+    if (is_served(current, current->prio))
+        flags |= TARDY_SERVED;
+    write_event(&tc, TARDY_WAKING, flags, prio, pid, by, task_cpu(task));
+    if (thread) {
+        thread->suspect = 0;
+        thread->walk_ns = 0;
     }
+    /* An idle CPU kept nobody, and who sends a message is not in the way of who receives it. */
+    if (thread && by && config.woken_by != TARDY_BY_MESSAGES)
+        trace_wakeup_stack(ctx, thread, task, current, &tc);
     return 0;
 }
 
@@ -392,17 +416,23 @@ static __always_inline int should_walk_prev(const struct tardy_thread *thread,
     return !(cpu->entry_flags & TARDY_IN_USER && cpu->entry_ns == thread->entry_ns);
 }
 
+/* What a stage needs of a measured thread that is switched in; false where nothing had woken it. */
+static __always_inline int end_wakeup(struct tardy_thread *thread, u32 cpu_id, u64 now_ns)
+{
+    if (!thread->pending)
+        return 0;
+    thread->switch_cpu = cpu_id;
+    thread->pending = 0;
+    thread->switch_ns = now_ns;
+    return 1;
+}
+
 /* The measured thread `next` is switched in. */
 static __always_inline void trace_switch_in(void *ctx, struct tardy_thread *thread,
                                             struct task_struct *prev, struct task_struct *next,
                                             const struct trace_context *tc)
 {
-    if (!thread->pending)
-        return;
-    thread->switch_cpu = tc->cpu_id;
-    thread->pending = 0;
-    thread->switch_ns = tc->now_ns;
-    if (!config.record || !config.stacks)
+    if (!end_wakeup(thread, tc->cpu_id, tc->now_ns) || !config.stacks)
         return;
     adapt_walk_interval(thread, prev, tc);
     if (should_walk_prev(thread, prev, next, tc)) {
@@ -411,36 +441,50 @@ static __always_inline void trace_switch_in(void *ctx, struct tardy_thread *thre
     }
 }
 
+/* What a stage needs of a switch. */
+static __always_inline void trace_stages(struct task_struct *prev, u64 prev_state,
+                                         struct task_struct *next)
+{
+    struct tardy_thread *to = find_thread(next->pid);
+
+    if (to)
+        end_wakeup(to, bpf_get_smp_processor_id(), bpf_ktime_get_ns());
+    if (prev_state & (__TASK_STOPPED | __TASK_TRACED)) {
+        struct tardy_thread *from = find_thread(prev->pid);
+        if (from)
+            from->stopped_from_ns = bpf_ktime_get_ns();
+    }
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     u64 prev_state = preempt ? 0 : left_state(ctx, prev, config.switch_has_state);
-    u32 pid = next->pid;
-    int prio = next->prio;
-    struct tardy_thread *to = get_thread(pid, prio);
-    struct tardy_thread *from = prev_state & (__TASK_STOPPED | __TASK_TRACED)
-                                    ? get_thread(prev->pid, prev->prio)
-                                    : NULL;
     struct trace_context tc;
 
-    if (!config.record && !to && !from)
+    if (!config.record) {
+        trace_stages(prev, prev_state, next);
         return 0;
+    }
+    u32 pid = next->pid;
+    int prio = next->prio;
     if (!get_trace_context(&tc))
         return 0;
-    if (from)
-        from->stopped_from_ns = tc.now_ns;
-    if (config.record) {
-        u32 reason = switch_out_reason(prev, prev_state);
-        if (config.futexes && reason >= TARDY_OUT_FUTEX && can_tell_futex()
-            && get_thread(prev->pid, prev->prio))
-            trace_futex(&tc, prev, reason);
-        trace_task(&tc, TARDY_SWITCH, reason | runs_ahead(next, prio), next, pid, prio);
+    if (prev_state & (__TASK_STOPPED | __TASK_TRACED)) {
+        struct tardy_thread *from = get_thread(prev->pid, prev->prio);
+        if (from)
+            from->stopped_from_ns = tc.now_ns;
     }
+    u32 reason = switch_out_reason(prev, prev_state);
+    if (config.futexes && reason >= TARDY_OUT_FUTEX && can_tell_futex()
+        && get_thread(prev->pid, prev->prio))
+        trace_futex(&tc, prev, reason);
+    trace_task(&tc, TARDY_SWITCH, reason | runs_ahead(next, prio), next, pid, prio);
+    struct tardy_thread *to = get_thread(pid, prio);
     if (to)
         trace_switch_in(ctx, to, prev, next, &tc);
     /* Until here it is the switch to `prev`. */
-    if (config.record)
-        tc.cpu->switch_ns = tc.now_ns;
+    tc.cpu->switch_ns = tc.now_ns;
     return 0;
 }
 

@@ -111,6 +111,8 @@ static int use_kernel(char *feature)
         config.expire_has_time = 1;
     else if (!strcmp(feature, "rt"))
         config.soft_timers = 1;
+    else if (!strcmp(feature, "stages"))
+        config.record = 0;
     else
         return 0;
     return 1;

@@ -7,7 +7,7 @@
  * A line that begins with `#` is a comment. `task TID PRIO NAME` says which task there is; its process is TID, or the
  * fourth word. `sync` has the program answer with the records of its ring (a count, and 64 bytes
  * each). `kernel expire_has_time` is one that passes the time to hrtimer_expire_entry by value,
- * `kernel rt` one with PREEMPT_RT. All else is an event: a time in ns, a CPU, a word and its arguments. Tasks and timers are
+ * `kernel rt` one with PREEMPT_RT; with `kernel stages` the recorder traces stages alone. All else is an event: a time in ns, a CPU, a word and its arguments. Tasks and timers are
  * those of the CPU's current task where no other is named; the first current task is the idle one,
  * which is called 0. With `!` before the word the kernel does that, and no program sees it.
  *

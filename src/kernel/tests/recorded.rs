@@ -56,6 +56,33 @@ fn the_interrupt_of_a_softirq_that_no_event_tells_of_begins_where_it_was_raised(
     assert_eq!(found, [1_000_000, 1_300_100, 1_300_200, 1]);
 }
 
+#[test]
+fn stages_alone_begin_when_timers_are_told_the_time() {
+    let expiry = "1001000 0 !timer_irq\n1001500 0 expire 7\n1002000 0 waking 7\n\
+                  1002000 0 expired\n1002500 0 !timer_irq_end\n1003000 0 switch R 7\n";
+    for kernel in ["kernel stages\n", "kernel stages\nkernel expire_has_time\n"] {
+        assert_eq!(woken(kernel, 49, expiry), [1_001_000, 1_001_000, 1_002_000, 0], "{kernel}");
+    }
+    let softirq = "1001000 0 !timer_irq\n1001200 0 raise 8\n1001500 0 !timer_irq_end\n\
+                   1300000 0 softirq 8\n1300100 0 expire 7\n1300200 0 waking 7\n\
+                   1300200 0 expired\n1300300 0 softirq_end 8\n";
+    let found = woken("kernel stages\nkernel rt\n", 120, softirq);
+    assert_eq!(found, [1_001_200, 1_300_100, 1_300_200, 1]);
+}
+
+#[test]
+fn a_thread_is_stopped_until_it_is_woken_and_no_later_wake_up_ends_that() {
+    let stop = "2000 0 switch T 0\n5000 0 waking 7\n5500 0 switch S 7\n";
+    let later = "6000 0 switch S 0\n9000 0 waking 7\n9500 0 switch S 7\n";
+    for kernel in ["", "kernel stages\n"] {
+        let text = format!("{kernel}task 7 49 seven\n1000 0 switch S 7\n{stop}{later}");
+        let (_, records) = record_all(&text, &[(7, 49)]);
+        let record = records.get(0).unwrap();
+        let times = [&record.stopped_from_ns, &record.stopped_until_ns, &record.switch_ns];
+        assert_eq!(times.map(|at_ns| at_ns.load(Relaxed)), [2_000, 5_000, 9_500], "{kernel}");
+    }
+}
+
 /// The switches and wake-ups of CPU 0: the task, its flags, and what lets it run ahead.
 fn flags(events: &str) -> Vec<(u32, u8, Option<RunsAhead>)> {
     let text = format!("task 7 49 seven\ntask 8 -1 eight\ntask 9 120 nine\n{events}");
