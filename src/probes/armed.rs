@@ -86,6 +86,8 @@ pub struct Armed {
     /// Late samples come out by [`Armed::poll`], and must do so while the kernel still has the
     /// events around them: it is to be called every few milliseconds.
     pub hurries: bool,
+    /// Its loop pauses for helpers that ask for it by the stop flag.
+    pub pauses: bool,
     /// When its threads are due, where they have a schedule.
     pub grid: Option<ExpiryGrid>,
     /// Series that are found while it measures.
@@ -195,6 +197,7 @@ impl Armed {
             figures: None,
             supervisor: None,
             hurries: false,
+            pauses: false,
             grid: None,
             found_series: None,
             simulated: None,

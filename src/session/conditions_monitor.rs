@@ -96,18 +96,20 @@ impl ConditionsMonitor {
 
     /// Counts from here on what only counts: the end of the warm-up.
     pub(super) fn begin_counts(&mut self) {
-        self.history.begin_counts(Conditions::glimpse(&self.root, &self.measured));
+        let now = Conditions::glimpse(&self.root, &self.measured, &mut || {});
+        self.history.begin_counts(now);
         self.smis = SmiCount::begin(&self.root, &self.measured);
     }
 
-    /// Looks whether everything still is as it was; `at_ns` is the time since the start of the run.
-    pub(super) fn poll(&mut self, at_ns: i64) {
+    /// Looks whether everything still is as it was, with a `pause` before each file; `at_ns` is the
+    /// time since the start of the run.
+    pub(super) fn poll(&mut self, at_ns: i64, pause: &mut dyn FnMut()) {
         self.looks += 1;
         for thread in &mut self.threads {
             thread.poll(at_ns);
         }
         self.look_at_shield(Some(at_ns));
-        self.history.add(Conditions::glimpse(&self.root, &self.measured));
+        self.history.add(Conditions::glimpse(&self.root, &self.measured, pause));
     }
 
     fn look_at_shield(&mut self, at_ns: Option<i64>) {

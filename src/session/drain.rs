@@ -22,17 +22,18 @@ use std::{
 use tardy_hot::{
     clock::now_ns,
     ring::{Reader, Sample},
+    stop::Stop,
 };
 
 use super::{
-    cadence::Cadence,
+    cadence::{BEFORE_NS, Cadence},
     conditions_monitor::ConditionsMonitor,
     evidence::{Recording, RefusedWrite},
     figure_collector::FigureCollector,
     helper_use::HelperUse,
     interval_reader::IntervalReader,
     machine::MachineCounters,
-    ticks::{interval_ns, on_grid, pauses, step_aside, wait_until},
+    ticks::{in_pause, interval_ns, on_grid, pauses, step_aside, wait_until},
 };
 use crate::{
     loads::RunningLoad,
@@ -46,9 +47,6 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// An open file of samples is closed so often.
 const SAMPLES_FILE_NS: i64 = 10 * SECOND_NS;
-
-/// The lead time of what counts from the start on: to begin interrupts a measured CPU.
-const BEFORE_NS: i64 = 20_000_000;
 
 /// What the drain works with.
 #[derive(Debug)]
@@ -69,6 +67,8 @@ pub(super) struct DrainInputs {
     pub start_ns: i64,
     /// When it is to wake up.
     pub cadence: Cadence,
+    /// Asks the measuring loop for a pause, if it has some.
+    pub pausing: Option<Arc<Stop>>,
     /// Length of an interval of the log, ns.
     pub interval_ns: i64,
     /// Priority of the measured threads, 0 where they are ordinary tasks.
@@ -204,13 +204,16 @@ impl Thread {
     fn run(mut self, finished: &AtomicBool) -> Drained {
         let refused = become_helper(self.work.measured_priority, &self.work.housekeeping);
         self.not_real_time = refused.err().as_ref().map(OsError::from);
-        self.work.monitor.begin();
         let (start_ns, cadence) = (self.work.start_ns, self.work.cadence);
         wait_until(cadence.after(start_ns - BEFORE_NS), finished);
-        self.work.monitor.begin_counts();
-        // What the machine and the loads did in the warm-up is not the run's.
+        let pausing = self.work.pausing.clone();
+        in_pause(pausing.as_deref(), |_| {
+            self.work.monitor.begin_counts();
+            // What the machine and the loads did in the warm-up is not the run's.
+            wait_until(cadence.after(cadence.first_counts_ns(start_ns)), finished);
+            self.machine = MachineCounters::new(Root::default(), now_ns());
+        });
         wait_until(cadence.after(start_ns), finished);
-        self.machine = MachineCounters::new(Root::default(), now_ns());
         self.load_rows();
         self.used = HelperUse::begin();
         match self.work.simulated.take() {
@@ -242,7 +245,7 @@ impl Thread {
             if !done {
                 self.late_ns = self.late_ns.max(now_ns() - woken_ns);
             }
-            self.tick(finished);
+            self.tick_in_pause(finished);
             if done {
                 break;
             }
@@ -255,6 +258,21 @@ impl Thread {
             }
         }
         self.end(now_ns());
+    }
+
+    fn tick_in_pause(&mut self, finished: &AtomicBool) {
+        let (cadence, pausing) = (self.work.cadence, self.work.pausing.clone());
+        in_pause(pausing.as_deref(), |is_paused| {
+            if is_paused {
+                self.work.cadence = cadence.without_breaks();
+            }
+            self.tick(finished);
+            self.work.cadence = cadence;
+            if is_paused {
+                // It took the CPU from nothing that is measured.
+                self.used.work();
+            }
+        });
     }
 
     /// As [`wait_until`], in the steps of its cadence.
@@ -300,7 +318,10 @@ impl Thread {
         }
         if now >= self.next_watch_ns {
             self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
-            self.work.monitor.poll(now_ns() - self.work.start_ns);
+            self.work.monitor.poll(
+                now_ns() - self.work.start_ns,
+                &mut pauses(self.work.cadence, &mut self.used, finished),
+            );
             self.write_state(finished);
         }
         if now >= self.next_file_ns {

@@ -26,9 +26,15 @@ impl MachineCounters {
         Self { root, before }
     }
 
-    /// What happened since the last look; `start_ns` is the zero of `t_s`.
-    pub(super) fn poll(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
-        let now = (now_ns, Stat::read(&self.root));
+    /// What happened since the last look, with a `pause` before each system call that takes long;
+    /// `start_ns` is the zero of `t_s`.
+    pub(super) fn poll(
+        &mut self,
+        now_ns: i64,
+        start_ns: i64,
+        pause: &mut dyn FnMut(),
+    ) -> Vec<MachineRow> {
+        let now = (now_ns, Stat::read_in_pieces(&self.root, pause));
         let record = averages((self.before.0, &self.before.1), (now_ns, &now.1));
         self.before = now;
         rows(&record, (now_ns - start_ns) as f64 / 1e9)
@@ -97,11 +103,12 @@ fn rows(record: &MachineRecord, t_s: f64) -> Vec<MachineRow> {
 }
 
 /// What the machine counts over the measured time alone: what divides by that time must not have
-/// the warm-up in it, nor what comes after the last loop.
+/// the warm-up in it, nor what comes after the last loop. Where no CPU is free it begins a little
+/// earlier, and the time that it divides by as well.
 #[derive(Debug)]
 pub(super) struct MeasuredCounts {
     root: Root,
-    start_ns: i64,
+    begin_ns: i64,
     first: Option<Counts>,
 }
 
@@ -125,17 +132,29 @@ pub(super) struct Counted {
 }
 
 impl MeasuredCounts {
-    /// Will count from `start_ns` on.
+    /// Will count from `begin_ns` on.
     #[must_use]
-    pub(super) const fn new(root: Root, start_ns: i64) -> Self {
-        Self { root, start_ns, first: None }
+    pub(super) const fn new(root: Root, begin_ns: i64) -> Self {
+        Self { root, begin_ns, first: None }
     }
 
-    /// Begins to count, once the warm-up is over.
+    /// Whether it is time to begin to count.
+    pub(super) const fn is_due(&self, now_ns: i64) -> bool {
+        self.first.is_none() && now_ns >= self.begin_ns
+    }
+
+    /// Begins to count, once it is time.
     pub(super) fn poll(&mut self, now_ns: i64) {
-        if self.first.is_none() && now_ns >= self.start_ns {
+        if self.is_due(now_ns) {
             self.first = Some(Counts::read(&self.root, now_ns));
         }
+    }
+
+    /// The next look in `next_in_ns`, or before that where it must begin to count.
+    #[must_use]
+    pub(super) fn next_in_ns(&self, next_in_ns: Option<i64>, now_ns: i64) -> Option<i64> {
+        let begin_in_ns = self.first.is_none().then(|| self.begin_ns - now_ns);
+        next_in_ns.into_iter().chain(begin_in_ns).min()
     }
 
     /// What came since.
@@ -231,6 +250,17 @@ mod tests {
         let [row] = counted.interrupts.as_slice() else { panic!("{counted:?}") };
         assert_eq!((row.before, row.after, row.difference), (7_000, 7_400, 400));
         assert_eq!(counted.machine.unwrap().context_switches_per_s, 100.0);
+    }
+
+    #[test]
+    fn nobody_sleeps_past_the_moment_to_begin_to_count() {
+        let mut counts = MeasuredCounts::new(Root::at("/nowhere"), 50);
+        let next = |counts: &MeasuredCounts| {
+            [None, Some(10), Some(40)].map(|next_in_ns| counts.next_in_ns(next_in_ns, 20))
+        };
+        assert_eq!(next(&counts), [Some(30), Some(10), Some(30)]);
+        counts.poll(50);
+        assert_eq!(next(&counts), [None, Some(10), Some(40)]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ use crate::{
     },
 };
 use active_tracing::{ActiveTracing, TraceEnd};
-use cadence::{Cadence, Looks};
+use cadence::{BEFORE_NS, Cadence, Looks};
 pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
@@ -76,6 +76,7 @@ use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
 use profiling::{LoadedProfiler, ProfileRecorder};
 pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
+use ticks::in_pause;
 pub(crate) use trace_wish::TraceWish;
 use tracing::Loaded;
 use watchdog::{WakeTimes, Watchdog};
@@ -211,17 +212,20 @@ impl Session {
         // As in `arm`: nothing was measured.
         let discard = |_: &anyhow::Error| directory.discard();
         self.calibrate(&mut quit).inspect_err(discard)?;
-        let schedule = self.schedule();
+        // Before the schedule is made: it takes a while, and a run without warm-up begins at once.
+        let monitor = self.monitor();
+        let is_shared = self.free_cpus()?.is_empty();
+        let schedule = self.schedule(is_shared);
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
         let (plan, held) = (&self.plan, self.dma_latency.as_ref());
         record::setup(&mut self.document, plan, &self.locked, held, &self.arranged);
-        let is_shared = self.free_cpus()?.is_empty();
         let cadence = Cadence::new(schedule.start_ns, self.armed.grid.as_ref(), is_shared);
         let waits = self.plan.policy.1 == Policy::Other || cadence.has_breaks();
         self.evidence.setup.helpers_beside = is_shared && waits;
-        let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
-        let series = self.tallies();
-        let drain = self.drain(&schedule, cadence).inspect_err(discard)?;
+        let first_counts_ns = cadence.first_counts_ns(schedule.start_ns);
+        let mut counts = MeasuredCounts::new(Root::default(), first_counts_ns);
+        let (series, pausing) = (self.tallies(), self.pausing(cadence));
+        let drain = self.drain(&schedule, cadence, monitor).inspect_err(discard)?;
         // On guard before there is anything to guard against: a conductor that goes before loads
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog(cadence)?;
@@ -236,10 +240,10 @@ impl Session {
         let mut ended_by = None;
         while !self.armed.is_done() {
             let (now, is_ending) = (now_ns(), ended_by.is_some() || self.stop.is_set());
-            // The measured time may have begun while its threads were started.
-            counts.poll(now);
-            self.bell.wait(looks.next_in_ns(now, is_ending));
-            counts.poll(now_ns());
+            self.bell.wait(counts.next_in_ns(looks.next_in_ns(now, is_ending), now));
+            if counts.is_due(now_ns()) {
+                in_pause(pausing.as_deref(), |_| counts.poll(now_ns()));
+            }
             watchdog.iter().for_each(Watchdog::beat);
             self.armed.poll();
             if ended_by.is_none() {
@@ -290,17 +294,37 @@ impl Session {
         self.armed.recorded.iter().filter(is_whole).map(tally).collect()
     }
 
-    /// The warm-up begins in 20 ms, so that every thread is there in time.
-    fn schedule(&self) -> Schedule {
-        let warmup_ns = now_ns() + 20_000_000;
+    /// The warm-up begins a little later, so that every thread is there in time; where helpers
+    /// share a CPU that is measured, after what they read first.
+    fn schedule(&self, is_shared: bool) -> Schedule {
+        let warmup_ns = now_ns() + if is_shared { 3 * BEFORE_NS } else { BEFORE_NS };
         let start_ns = warmup_ns.saturating_add(self.plan.warmup_ns);
         let (end_ns, samples) = self.plan.length.limits(start_ns);
         let stop_over_ns = self.plan.stop_over_ns.unwrap_or(i64::MAX);
         Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns }
     }
 
+    /// What pauses the measuring loop for helpers that share its CPU, where it has no schedule.
+    fn pausing(&self, cadence: Cadence) -> Option<Arc<Stop>> {
+        (self.armed.pauses && cadence.has_breaks()).then(|| Arc::clone(&self.stop))
+    }
+
+    /// What watches over the conditions of the run, which it has read.
+    fn monitor(&self) -> ConditionsMonitor {
+        let (cpus, found) = (self.plan.cpus.clone(), &self.armed.found);
+        let mut monitor = ConditionsMonitor::new(Root::default(), cpus, found)
+            .guard(self.arranged.shield_watch());
+        monitor.begin();
+        monitor
+    }
+
     /// Starts the drain, which owns the series and the directory from now on.
-    fn drain(&mut self, schedule: &Schedule, cadence: Cadence) -> Result<Drain> {
+    fn drain(
+        &mut self,
+        schedule: &Schedule,
+        cadence: Cadence,
+        monitor: ConditionsMonitor,
+    ) -> Result<Drain> {
         let mut maker = self.maker.take().context("a session runs once")?;
         let refused = |source| MakeError::Unwritable { path: self.plan.directory.clone(), source };
         maker.begin(&self.document).map_err(refused)?;
@@ -316,15 +340,11 @@ impl Session {
             begun: Begun::of(&self.plan, &self.document, &self.evidence),
             start_ns: schedule.start_ns,
             cadence,
+            pausing: self.pausing(cadence),
             interval_ns: self.document.log_interval_ns,
             measured_priority: self.plan.priority.1,
             housekeeping: self.housekeeping()?,
-            monitor: ConditionsMonitor::new(
-                Root::default(),
-                self.plan.cpus.clone(),
-                &self.armed.found,
-            )
-            .guard(self.arranged.shield_watch()),
+            monitor,
             simulated: self.armed.simulated.clone(),
         };
         Drain::start(work).context("cannot start the thread that records")

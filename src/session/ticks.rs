@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tardy_hot::clock::now_ns;
+use tardy_hot::{clock::now_ns, pause::Pause, stop::Stop};
 
 use super::{cadence::Cadence, helper_use::HelperUse};
 
@@ -21,7 +21,8 @@ pub(super) fn step_aside(cadence: Cadence, used: &mut HelperUse, finished: &Atom
     }
 }
 
-/// For work in steps: waits after one where together they took as long as a piece of work may.
+/// For work in steps: waits after one where together they took as long as a piece of work may, or
+/// where the next could last until after an expiry.
 pub(super) fn pauses(
     cadence: Cadence,
     used: &mut HelperUse,
@@ -29,11 +30,25 @@ pub(super) fn pauses(
 ) -> impl FnMut() {
     let mut since_ns = now_ns();
     move || {
-        if now_ns() - since_ns >= PIECE_NS {
+        let now = now_ns();
+        if now - since_ns >= PIECE_NS || cadence.is_tight(now) {
             step_aside(cadence, used, finished);
             since_ns = now_ns();
         }
     }
+}
+
+/// How long a helper waits for a pause of the measuring loop, ns: longer than most round trips.
+const PATIENCE_NS: i64 = 10_000_000;
+
+/// Does `work` while the measuring loop pauses, if `pausing` says that it can; `work` is told
+/// whether it does. In the middle of a message a helper would keep waiting what carries it:
+/// ksoftirqd is an ordinary task.
+pub(super) fn in_pause<R>(pausing: Option<&Stop>, work: impl FnOnce(bool) -> R) -> R {
+    let pause = pausing.map(Stop::pause).filter(|pause| pause.begin(PATIENCE_NS));
+    let done = work(pause.is_some());
+    pause.into_iter().for_each(Pause::end);
+    done
 }
 
 /// The length of an interval that begins `elapsed_ns` after the start: as planned, and a thousandth

@@ -36,12 +36,11 @@ const SOURCES: [UnreadFile; 7] = [
     UnreadFile { what: "locked memory", file: "/proc/self/status" },
     UnreadFile { what: "moves of the measured threads", file: "/proc/thread-self/stat" },
     UnreadFile { what: "whether this is a virtual machine", file: "/proc/cpuinfo" },
-    UnreadFile {
-        what: "CPUs that come or go, their governors and heat",
-        file: "/sys/devices/system/cpu/online",
-    },
+    UnreadFile { what: "CPUs that come or go, their governors and heat", file: ONLINE },
     UnreadFile { what: "the clock source", file: CLOCK_SOURCE },
 ];
+
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -142,14 +141,14 @@ pub struct CpuConditions {
 }
 
 impl Conditions {
-    /// Reads what can be read without disturbing a measurement.
+    /// Reads what can be read without disturbing a measurement, with a `pause` before each file.
     #[must_use]
-    pub fn glimpse(root: &Root, measured: &Cpus) -> Self {
-        let system = "/sys/devices/system";
+    pub fn glimpse(root: &Root, measured: &Cpus, pause: &mut dyn FnMut()) -> Self {
+        let mut read = |path: &str| root.read_in_pieces(path, pause);
         Self {
-            online: root.value(format!("{system}/cpu/online")),
-            clock_source: root.read(CLOCK_SOURCE),
-            cpus: measured.iter().map(|cpu| CpuConditions::glimpse(root, cpu)).collect(),
+            online: read(ONLINE).and_then(|text| text.parse().ok()),
+            clock_source: read(CLOCK_SOURCE),
+            cpus: measured.iter().map(|cpu| CpuConditions::glimpse(cpu, &mut read)).collect(),
             suspended_ns: if root.is_this_machine() { clock::suspended_ns() } else { 0 },
             locked_bytes: None,
             rt_throttling: ThrottlingLog::Unread,
@@ -162,7 +161,7 @@ impl Conditions {
     /// long: for before and after a measurement.
     #[must_use]
     pub fn read(root: &Root, measured: &Cpus) -> Self {
-        let mut found = Self::glimpse(root, measured);
+        let mut found = Self::glimpse(root, measured, &mut || {});
         for cpu in &mut found.cpus {
             cpu.frequency_khz = root.value(frequency_file(cpu.cpu, "scaling_cur_freq"));
         }
@@ -183,19 +182,17 @@ impl Conditions {
 }
 
 impl CpuConditions {
-    fn glimpse(root: &Root, cpu: u32) -> Self {
-        let throttles = |of: &str| {
+    fn glimpse(cpu: u32, read: &mut dyn FnMut(&str) -> Option<String>) -> Self {
+        let governor = read(&frequency_file(cpu, "scaling_governor"));
+        let mut count = |path: &str| read(path)?.parse::<u64>().ok();
+        let transitions = count(&frequency_file(cpu, "stats/total_trans"));
+        let mut throttles = |of: &str| {
             let directory = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle");
-            root.value::<u64>(format!("{directory}/{of}_throttle_count"))
+            count(&format!("{directory}/{of}_throttle_count"))
         };
-        Self {
-            cpu,
-            governor: root.read(frequency_file(cpu, "scaling_governor")),
-            transitions: root.value(frequency_file(cpu, "stats/total_trans")),
-            throttles: throttles("core")
-                .map(|core| core.saturating_add(throttles("package").unwrap_or(0))),
-            frequency_khz: None,
-        }
+        let core = throttles("core");
+        let throttles = core.map(|core| core.saturating_add(throttles("package").unwrap_or(0)));
+        Self { cpu, governor, transitions, throttles, frequency_khz: None }
     }
 }
 

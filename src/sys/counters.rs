@@ -46,12 +46,23 @@ impl Stat {
     /// Reads it; what is not there counts nothing.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let text = |path: &str| root.read(path).unwrap_or_default();
-        let mut stat = Self::parse(&text("/proc/stat"));
-        stat.add_faults(&text("/proc/vmstat"));
-        let is_device = |name: &str| root.path(format!("/sys/block/{name}/device")).exists();
-        stat.add_disks(&text("/proc/diskstats"), is_device);
-        stat.add_networks(&text("/proc/net/dev"));
+        Self::read_in_pieces(root, &mut || {})
+    }
+
+    /// The same, with a `pause` before each system call that takes long.
+    #[must_use]
+    pub fn read_in_pieces(root: &Root, pause: &mut dyn FnMut()) -> Self {
+        let text = |path: &str, pause: &mut dyn FnMut()| {
+            root.read_in_pieces(path, pause).unwrap_or_default()
+        };
+        let mut stat = Self::parse(&text("/proc/stat", pause));
+        stat.add_faults(&text("/proc/vmstat", pause));
+        let disks = text("/proc/diskstats", pause);
+        stat.add_disks(&disks, |name| {
+            pause();
+            root.path(format!("/sys/block/{name}/device")).exists()
+        });
+        stat.add_networks(&text("/proc/net/dev", pause));
         stat
     }
 
@@ -93,7 +104,7 @@ impl Stat {
         }
     }
 
-    fn add_disks(&mut self, diskstats: &str, is_device: impl Fn(&str) -> bool) {
+    fn add_disks(&mut self, diskstats: &str, mut is_device: impl FnMut(&str) -> bool) {
         for line in diskstats.lines() {
             // major minor name reads merged sectors ms writes merged sectors ...
             let words: Vec<&str> = line.split_ascii_whitespace().collect();

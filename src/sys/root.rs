@@ -43,6 +43,16 @@ impl Root {
         text::read(self.path(path))
     }
 
+    /// The same in pieces, with a `pause` before each: [`text::read_in_pieces`].
+    #[must_use]
+    pub fn read_in_pieces(
+        &self,
+        path: impl AsRef<Path>,
+        pause: &mut dyn FnMut(),
+    ) -> Option<String> {
+        text::read_in_pieces(self.path(path), pause)
+    }
+
     /// The names in a directory, sorted; none where it cannot be read.
     #[must_use]
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {

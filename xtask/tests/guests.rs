@@ -65,6 +65,11 @@ fn in_counted_time_a_wake_up_takes_no_longer_than_cyclictests() {
         let row = out.lines().find(|line| line.contains(&figure)).unwrap();
         assert!(row.ends_with("| 1.00 | met |"), "{out}");
     }
+    // It is one wake-up, which other code meets the kernel's tick at another phase: the limit of
+    // the bench is 1.2. With reads of tardy's that last beyond an expiry it is 4 or more.
+    let row = out.lines().find(|line| line.contains(": max against cyclictest |")).unwrap();
+    let ratio = row.split('|').nth(2).and_then(|cell| cell.split_whitespace().next()).unwrap();
+    assert!(ratio.parse::<f64>().unwrap() <= 2.0, "{out}");
 }
 
 #[test]

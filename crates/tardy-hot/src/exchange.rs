@@ -36,7 +36,11 @@ pub trait Port {
     fn receive(&mut self) -> Result<u8, c_int>;
 }
 
-/// Sends, waits for the answer, hands the time over; until `until` or `stop` ends it.
+/// The longest pause that a helper gets, ns.
+const PAUSE_NS: i64 = 50_000_000;
+
+/// Sends, waits for the answer, hands the time over; until `until` or `stop` ends it. Between two
+/// turns it pauses for a helper that asks for it.
 ///
 /// A wait that a signal ends while `stop` is not set gives its message up: it counts as missed, and
 /// the next one is sent. The thread that sees no progress sends that signal.
@@ -69,6 +73,10 @@ pub fn ping<P: Port, S: Sink>(port: &mut P, sink: &mut S, until: Until, stop: &S
         }
         if stop.is_set() {
             return Ended::Stopped;
+        }
+        // No message is on its way.
+        if stop.pause().is_asked() {
+            stop.pause().sleep(PAUSE_NS);
         }
     }
     Ended::Done
@@ -164,6 +172,41 @@ mod tests {
     fn a_message_given_up_is_missed_and_its_late_answer_belongs_to_no_other() {
         let answers = [Ok(1), Err(libc::EINTR), Ok(2), Ok(3)];
         assert_eq!(pinged(&answers, 3), (Ended::Done, vec![1, 2, 3], 2, 1));
+    }
+
+    /// Always answers, and counts in shared memory.
+    struct Answering(Arc<[AtomicU64; 2]>, u8);
+
+    impl Port for Answering {
+        fn send(&mut self, number: u8) -> Result<(), c_int> {
+            self.0[0].fetch_add(1, Ordering::SeqCst);
+            self.1 = number;
+            Ok(())
+        }
+
+        fn receive(&mut self) -> Result<u8, c_int> {
+            self.0[1].fetch_add(1, Ordering::SeqCst);
+            Ok(self.1)
+        }
+    }
+
+    #[test]
+    fn no_message_is_on_its_way_while_a_helper_has_its_pause() {
+        let (stop, counts) = (Arc::new(Stop::new()), Arc::<[AtomicU64; 2]>::default());
+        let (own_stop, mut port) = (Arc::clone(&stop), Answering(Arc::clone(&counts), 0));
+        let pings = std::thread::spawn(move || {
+            let until = Until { end_ns: i64::MAX, samples: u64::MAX, stop_over_ns: i64::MAX };
+            ping(&mut port, &mut Counted(Arc::default()), until, &own_stop)
+        });
+        for _ in 0..100 {
+            if stop.pause().begin(120_000_000_000) {
+                let [sent, received] = [0, 1].map(|of: usize| counts[of].load(Ordering::SeqCst));
+                assert_eq!(sent, received);
+                stop.pause().end();
+            }
+        }
+        stop.set();
+        assert_eq!(pings.join().unwrap(), Ended::Stopped);
     }
 
     #[test]

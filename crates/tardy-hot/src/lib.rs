@@ -19,6 +19,7 @@
 //!   never waiting
 //! - [`stages`]: what the BPF side writes of a thread's last wake-up, and its parts
 //! - [`stop`]: the flag that ends a loop
+//! - [`pause`]: a pause between two turns of a loop
 //! - [`traced`]: where samples go when their stages are recorded too
 //! - [`trips`]: the same for the round trips of a ping-pong
 //! - [`wakeup`]: the loop of the `timer` probe
@@ -56,6 +57,7 @@ pub mod interrupts;
 pub mod inversion;
 pub mod late_work;
 pub mod packet;
+pub mod pause;
 pub mod ports;
 pub mod receive;
 pub mod repeats;

@@ -1,27 +1,31 @@
-//! The flag that ends a loop.
+//! The flag that ends a loop, and what pauses it.
 
 use core::ffi::c_int;
 
-use crate::sync::{AtomicBool, Ordering};
+use crate::{
+    pause::Pause,
+    sync::{AtomicBool, Ordering},
+};
 
 /// Set once, by any thread with a reason to stop; loops read it each turn.
 #[derive(Debug)]
 pub struct Stop {
     is_set: AtomicBool,
     alarm: Option<Alarm>,
+    pause: Pause,
 }
 
 impl Stop {
     /// A flag that is not set.
     #[must_use]
     pub fn new() -> Self {
-        Self { is_set: AtomicBool::new(false), alarm: None }
+        Self { is_set: AtomicBool::new(false), alarm: None, pause: Pause::default() }
     }
 
     /// A flag that is not set; a latency that sets it raises the alarm, too.
     #[must_use]
     pub fn with_alarm(alarm: Alarm) -> Self {
-        Self { is_set: AtomicBool::new(false), alarm: Some(alarm) }
+        Self { alarm: Some(alarm), ..Self::new() }
     }
 
     /// Asks every loop that checks this flag to end. What was stored before is visible to those
@@ -39,6 +43,13 @@ impl Stop {
         if let Some(alarm) = self.alarm.filter(|_| !was_set) {
             alarm.raise(latency_ns);
         }
+    }
+
+    /// What pauses the loop that looks at it, if one does.
+    #[inline(always)]
+    #[must_use]
+    pub const fn pause(&self) -> &Pause {
+        &self.pause
     }
 
     /// Whether the loops must end.

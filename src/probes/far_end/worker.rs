@@ -23,8 +23,9 @@ use crate::{
     sys::{faults::ThreadUsage, signals},
 };
 
-/// Usage that is read later than this after the warm-up would hide what is to be reported.
-const LATE_NS: i64 = 20_000_000;
+/// Usage is read so long before the end of the warm-up. Later it would keep a message waiting, and
+/// hide what is to be reported.
+const EARLY_NS: i64 = 20_000_000;
 
 /// A thread that works, as others hold it.
 pub(super) struct FarEndThread {
@@ -119,16 +120,18 @@ impl FarEndThread {
         self.handle.is_finished()
     }
 
-    /// Takes note of what the warm-up used, when that is over. To be repeated until the end; how
-    /// long there is still time, ns.
+    /// Takes note of what the warm-up used, when that is nearly over: to read it takes longer than
+    /// a round trip. To be repeated until the end; how long there is still time, ns.
     pub(super) fn poll(&mut self, now_ns: i64) -> i64 {
-        if self.warmed_up.is_none() && now_ns >= self.start_ns {
-            let is_late = now_ns - self.start_ns > LATE_NS;
-            // Where its end is not known, or not in time, the warm-up counts too.
-            self.warmed_up = ThreadUsage::of_thread(self.tid).filter(|_| !is_late);
+        let due_ns = self.start_ns.saturating_sub(EARLY_NS);
+        if self.warmed_up.is_none() && now_ns >= due_ns {
+            // Where it is not known in time, the warm-up counts too.
+            let is_in_time = now_ns <= self.start_ns;
+            self.warmed_up = is_in_time.then(|| ThreadUsage::of_thread(self.tid)).flatten();
             self.start_ns = i64::MAX;
+            return i64::MAX;
         }
-        if self.warmed_up.is_some() { i64::MAX } else { self.start_ns - now_ns }
+        due_ns - now_ns
     }
 
     /// Whether it records something that must be let out.

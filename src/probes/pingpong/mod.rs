@@ -157,6 +157,7 @@ impl Probe for PingPong {
         let traced = traced.map(|(tracing, note)| TripStages::new(tracing, note, &self.head()));
         let (stages, others) = traced.unzip();
         let mut armed = Armed::new(stop);
+        armed.pauses = true;
         let (series, scratch) = (Arc::new(Series::default()), Arc::new(Series::default()));
         let (writer, reader) = wants.ring_samples.map(ring).unzip();
         let near = PingpongThread {

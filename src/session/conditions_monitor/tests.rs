@@ -59,7 +59,7 @@ fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
     let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), measured, &[]);
     monitor.begin();
     monitor.begin_counts();
-    monitor.poll(1_000_000_000);
+    monitor.poll(1_000_000_000, &mut || {});
     let before: Vec<(String, String)> = changes
         .iter()
         .map(|(path, _)| {
@@ -69,13 +69,13 @@ fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
         })
         .collect();
     plant(machine.path(), changes);
-    monitor.poll(2_000_000_000);
+    monitor.poll(2_000_000_000, &mut || {});
     if put_back {
         let before: Vec<(&str, &str)> =
             before.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         plant(machine.path(), &before);
     }
-    monitor.poll(3_000_000_000);
+    monitor.poll(3_000_000_000, &mut || {});
     monitor.end();
     caveats_of(&monitor)
 }
@@ -201,7 +201,7 @@ fn threads_that_cannot_be_asked_for_are_reported_and_those_that_have_ended_are_n
         let root = Root::at(machine.path());
         let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &threads);
         monitor.begin();
-        monitor.poll(1);
+        monitor.poll(1, &mut || {});
         monitor.end();
         monitor.unread().into_iter().map(|unread| unread.source).collect::<Vec<_>>()
     };
@@ -327,15 +327,15 @@ fn a_thread_that_runs_on_other_terms_for_one_look_is_reported_with_the_moment() 
     other.scheduling.policy = "fifo".into();
     let threads = [("cpu0".to_owned(), other), ("cpu1".to_owned(), armed.clone())];
     let mut monitor = ConditionsMonitor::new(Root::at("/nowhere"), Cpus::default(), &threads);
-    monitor.poll(1_250_000_000);
-    monitor.poll(2_000_000_000);
+    monitor.poll(1_250_000_000, &mut || {});
+    monitor.poll(2_000_000_000, &mut || {});
     let broken = monitor.deviations();
     let [ThreadDeviation { series, deviation }] = broken.as_slice() else { panic!("{broken:?}") };
     let Deviation::Differs { asked, at_ns, .. } = deviation else { panic!("{deviation:?}") };
     assert_eq!((series.as_str(), asked.priority, *at_ns), ("cpu0", 90, Some(1_250_000_000)));
     end.send(()).unwrap();
     thread.join().unwrap();
-    monitor.poll(3_000_000_000);
+    monitor.poll(3_000_000_000, &mut || {});
     assert_eq!(monitor.deviations().len(), 1, "a thread that is gone does not count");
 }
 
@@ -348,12 +348,12 @@ fn a_shield_that_is_changed_is_reported_with_the_first_look_that_saw_it() {
     let shield = ShieldWatch::begin(&root, &cpus, vec![file.into()], Vec::new());
     let mut monitor = ConditionsMonitor::new(root, cpus, &[]).guard(Some(shield));
     monitor.begin();
-    monitor.poll(1_000_000_000);
+    monitor.poll(1_000_000_000, &mut || {});
     assert_eq!(monitor.shield_loss(), None);
     plant(machine.path(), &[(file, "member\n")]);
-    monitor.poll(2_000_000_000);
+    monitor.poll(2_000_000_000, &mut || {});
     plant(machine.path(), &[(file, "isolated\n")]);
-    monitor.poll(3_000_000_000);
+    monitor.poll(3_000_000_000, &mut || {});
     monitor.end();
     let (loss, at_ns) = monitor.shield_loss().unwrap();
     assert_eq!((loss.path.as_str(), loss.now.as_deref()), (file, Some("member")));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tardy_hot::clock::now_ns;
 
-use super::Thread;
+use super::{Thread, pauses};
 use crate::run::{
     names,
     tracks::{LoadRow, MachineRow, to_csv},
@@ -19,7 +19,11 @@ impl Thread {
     /// Looks at the machine and the loads, in steps; for the last time where the loops have ended.
     pub(super) fn look(&mut self, finished: &AtomicBool) {
         self.has_looked_last = self.measured_until() != i64::MAX;
-        let rows = self.machine.poll(now_ns(), self.work.start_ns);
+        let rows = self.machine.poll(
+            now_ns(),
+            self.work.start_ns,
+            &mut pauses(self.work.cadence, &mut self.used, finished),
+        );
         self.step_aside(finished);
         self.write_tracks(&rows);
         self.step_aside(finished);

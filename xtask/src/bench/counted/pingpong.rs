@@ -11,7 +11,7 @@ use tardy::{lab::program, run::hlog};
 use super::{
     CountedBench,
     guest::{CountedGuest, OUT},
-    ratio::{Pair, mean_row, rows},
+    ratio::{Pair, Peer, mean_row, rows},
     timer::recorded,
 };
 use crate::bench::{
@@ -27,6 +27,8 @@ const LENGTH_S: u32 = 1;
 
 /// Round trips of libzmq's tools, which count instead.
 const ZMQ_TRIPS: u32 = 10_000;
+
+const SOCKPERF: Peer = Peer { name: "sockperf", maximum_limit: 1.5 };
 
 const PORT: u16 = 20_001;
 
@@ -76,7 +78,7 @@ impl Way {
                 vec![mean_row(name, "libzmq's tools", pairs().and_then(|left| means(left)))]
             }
             Self::Tcp | Self::Udp => {
-                rows(name, "sockperf", pairs().and_then(|left| round_trips(left)))
+                rows(name, &SOCKPERF, pairs().and_then(|left| round_trips(left)))
             }
         }
     }

@@ -12,12 +12,18 @@ pub(super) struct Pair {
     pub theirs: Histogram<u64>,
 }
 
-/// Percentiles that are compared, and whether there is a limit.
-const FIGURES: [(&str, f64, bool); 4] =
-    [("p50", 0.5, true), ("p99", 0.99, true), ("p99.9", 0.999, false), ("max", 1.0, false)];
+/// With whom tardy is compared, and its maximum to that of the other at the most.
+pub(super) struct Peer {
+    pub name: &'static str,
+    pub maximum_limit: f64,
+}
+
+/// Percentiles that are compared, and whether the limit is one.
+const FIGURES: [(&str, f64, bool); 3] =
+    [("p50", 0.5, true), ("p99", 0.99, true), ("p99.9", 0.999, false)];
 
 /// The rows of `name` against `peer`: all rounds together, and the rounds' range.
-pub(super) fn rows(name: &str, peer: &str, measured: Result<Vec<Pair>>) -> Vec<FigureRow> {
+pub(super) fn rows(name: &str, peer: &Peer, measured: Result<Vec<Pair>>) -> Vec<FigureRow> {
     let pairs = match measured {
         Ok(pairs) => pairs,
         Err(error) => {
@@ -29,7 +35,7 @@ pub(super) fn rows(name: &str, peer: &str, measured: Result<Vec<Pair>>) -> Vec<F
         // Bounds are equal, so that nothing can be lost.
         let _ = (all.ours.add(&pair.ours), all.theirs.add(&pair.theirs));
     }
-    let row = |(figure, quantile, has_limit): (&str, f64, bool)| {
+    let row = |figure: &str, quantile: f64| {
         let (ours, theirs) = all.at(quantile);
         let (low, high) = range(pairs.iter().map(|pair| pair.ratio(quantile)));
         let measured = format!(
@@ -38,10 +44,15 @@ pub(super) fn rows(name: &str, peer: &str, measured: Result<Vec<Pair>>) -> Vec<F
             Nanos(ours as i64),
             Nanos(theirs as i64)
         );
-        let row = FigureRow::new(format!("{name}: {figure} against {peer}"), measured);
+        FigureRow::new(format!("{name}: {figure} against {}", peer.name), measured)
+    };
+    let percentile = |(figure, quantile, has_limit): (&str, f64, bool)| {
+        let row = row(figure, quantile);
         if has_limit { row.judged("1.00", all.is_met(quantile)) } else { row }
     };
-    FIGURES.into_iter().map(row).collect()
+    let limit = peer.maximum_limit;
+    let maximum = row("max", 1.0).judged(format!("{limit:.2}"), all.ratio(1.0) <= limit);
+    FIGURES.into_iter().map(percentile).chain([maximum]).collect()
 }
 
 /// The row of a peer that prints only means: both sides' of each round, ns.
@@ -106,9 +117,13 @@ mod tests {
         // Buckets of 8 ns there.
         let met = |ours: u64| pair(ours, 8_600).is_met(0.99);
         assert!(met(8_000) && met(8_600) && met(8_608) && !met(8_616));
-        let rows = rows("a kernel", "a peer", Ok(vec![pair(8_600, 8_600), pair(8_616, 8_600)]));
+        let peer = Peer { name: "a peer", maximum_limit: 1.5 };
+        let pairs = vec![pair(8_600, 8_600), pair(8_616, 8_600)];
+        let rows = rows("a kernel", &peer, Ok(pairs));
         let text = rows.iter().find(|row| row.what == "a kernel: p99 against a peer").unwrap();
         assert_eq!(text.met, Some(false));
+        let maximum = rows.iter().find(|row| row.what == "a kernel: max against a peer").unwrap();
+        assert_eq!(maximum.met, Some(true));
         assert!(text.measured.starts_with("1.002 (1.000 to 1.002); "), "{}", text.measured);
     }
 }

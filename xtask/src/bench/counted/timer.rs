@@ -16,7 +16,7 @@ use super::{
     CountedBench,
     guest::{CountedGuest, OUT},
     helpers,
-    ratio::{Pair, rows},
+    ratio::{Pair, Peer, rows},
 };
 use crate::bench::{
     peers::{CYCLICTEST_NS_BUCKETS, cyclictest},
@@ -26,29 +26,34 @@ use crate::bench::{
 /// How often both sides run.
 const ROUNDS: usize = 3;
 
-/// Wake-ups of each side in a round.
-const WAKEUPS: u64 = 4_000;
+/// Intervals, ns, and wake-ups of each side in a round: several of tardy's looks at the machine,
+/// one a second.
+const RUNS: [(i64, u64); 2] = [(1_003_000, 4_000), (201_000, 12_000)];
+
+const CYCLICTEST: Peer = Peer { name: "cyclictest", maximum_limit: 1.2 };
 
 /// All kernels and intervals.
 pub(super) fn part(bench: &CountedBench) -> Result<Section> {
     let mut section = Section::new("Timer wake-ups beside cyclictest");
-    let intervals: &[i64] = bench.either(&[1_003_000, 201_000], &[1_003_000]);
     for kernel in &bench.kernels {
-        for interval_ns in intervals {
-            let name = format!("{}, {} interval", kernel.asked, Nanos(*interval_ns));
-            let left = measure(&bench.guest(kernel), *interval_ns, !bench.quick);
+        for (interval_ns, wakeups) in RUNS.into_iter().skip(bench.either(0, 1)) {
+            let name = format!("{}, {} interval", kernel.asked, Nanos(interval_ns));
+            let left = measure(&bench.guest(kernel), (interval_ns, wakeups), !bench.quick);
             let pairs = left.as_ref().map_err(|error| anyhow!("{error:#}"));
-            section.rows.extend(rows(&name, "cyclictest", pairs.and_then(|left| read(left))));
+            let pairs = pairs.and_then(|left| read(left, wakeups));
+            section.rows.extend(rows(&name, &CYCLICTEST, pairs));
             if !bench.quick {
                 section.rows.push(helpers::row(&name, left.as_deref()));
             }
         }
     }
     section.note(format!(
-        "{ROUNDS} rounds in one guest, tardy and cyclictest in turns, there and back, {WAKEUPS} \
+        "{ROUNDS} rounds in one guest, tardy and cyclictest in turns, there and back, {} \
          wake-ups each, the first ones included: `tardy run timer --trace off --warmup 0us` and \
          `cyclictest -m -N -h {CYCLICTEST_NS_BUCKETS} -d 0 -q`; one thread, SCHED_FIFO 90, memory \
          locked, CLOCK_MONOTONIC, absolute `clock_nanosleep`, one CPU that is otherwise idle.",
+        RUNS.map(|(interval_ns, wakeups)| format!("{wakeups} every {}", Nanos(interval_ns)))
+            .join(" or "),
     ));
     section.note(
         "The intervals do not divide the kernel's tick (4 ms), so that expiries meet it at \
@@ -63,11 +68,15 @@ pub(super) fn part(bench: &CountedBench) -> Result<Section> {
 }
 
 /// Runs everything, and returns the directory with what it left.
-fn measure(guest: &CountedGuest, interval_ns: i64, with_helpers: bool) -> Result<PathBuf> {
+fn measure(
+    guest: &CountedGuest,
+    (interval_ns, wakeups): (i64, u64),
+    with_helpers: bool,
+) -> Result<PathBuf> {
     let mut script = String::new();
     for round in 0..ROUNDS {
-        let ours = format!("{} >/dev/null", tardy(interval_ns, WAKEUPS, &format!("ours-{round}")));
-        let theirs = peer(interval_ns, WAKEUPS, &format!("theirs-{round}"));
+        let ours = format!("{} >/dev/null", tardy(interval_ns, wakeups, &format!("ours-{round}")));
+        let theirs = peer(interval_ns, wakeups, &format!("theirs-{round}"));
         // There and back, so that running before the other side gives no advantage.
         let both = if round % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
         script += &(both.join("\n") + "\n");
@@ -81,12 +90,12 @@ fn measure(guest: &CountedGuest, interval_ns: i64, with_helpers: bool) -> Result
     guest.run(&format!("timer-{interval_ns}"), &["cyclictest"], &script)
 }
 
-fn read(left: &Path) -> Result<Vec<Pair>> {
+fn read(left: &Path, wakeups: u64) -> Result<Vec<Pair>> {
     let pair = |round| {
         let ours = recorded(&left.join(format!("ours-{round}")))?;
         let mut theirs = hlog::empty();
         cyclictest(&fs::read(left.join(format!("theirs-{round}")))?, &mut theirs)?;
-        ensure!((ours.len(), theirs.len()) == (WAKEUPS, WAKEUPS), "not {WAKEUPS} wake-ups each");
+        ensure!((ours.len(), theirs.len()) == (wakeups, wakeups), "not {wakeups} wake-ups each");
         Ok(Pair { ours, theirs })
     };
     (0..ROUNDS).map(pair).collect()
