@@ -49,11 +49,14 @@ pub(super) fn part(bench: &CountedBench) -> Result<Section> {
     }
     section.note(format!(
         "{ROUNDS} rounds in one guest, tardy and cyclictest in turns, there and back, {} \
-         wake-ups each, the first ones included: `tardy run timer --trace off --warmup 0us` and \
+         each, the first ones included: `tardy run timer --trace off --warmup 0us` and \
          `cyclictest -m -N -h {CYCLICTEST_NS_BUCKETS} -d 0 -q`; one thread, SCHED_FIFO 90, memory \
          locked, CLOCK_MONOTONIC, absolute `clock_nanosleep`, one CPU that is otherwise idle.",
-        RUNS.map(|(interval_ns, wakeups)| format!("{wakeups} every {}", Nanos(interval_ns)))
-            .join(" or "),
+        RUNS.map(|(interval_ns, wakeups)| format!(
+            "{wakeups} wake-ups every {}",
+            Nanos(interval_ns)
+        ))
+        .join(" or "),
     ));
     section.note(
         "The intervals do not divide the kernel's tick (4 ms), so that expiries meet it at \
