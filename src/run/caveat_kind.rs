@@ -3,6 +3,7 @@
 
 mod attach;
 mod audio;
+mod file_loss;
 mod imported;
 mod incident;
 mod lab;
@@ -26,6 +27,7 @@ use super::{
 };
 pub use attach::AttachCaveat;
 pub use audio::{AudioCaveat, SERVER_LOST, ServerLossReason};
+pub use file_loss::FileLoss;
 pub use imported::ImportCaveat;
 pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSource};
 pub use lab::{COUNTED_TIME, LabCaveat};

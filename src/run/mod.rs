@@ -88,12 +88,12 @@ pub use campaign_removal::RemovableCampaign;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
     AttachCaveat, AudioCaveat, BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation,
-    EndBuffer, EndCount, FarEndReason, FrequencyChange, GovernorChange, HelperTime, ImportCaveat,
-    Incident, LATE_PERIODICALLY, LEFT_CHANGED, LEVEL_CHANGED, LabCaveat, LevelChange, LostMessages,
-    MessageCaveat, MissedPeriods, NOT_PUT_BACK, OsError, ReceiveCaveat, SERVER_LOST, SendRefusal,
-    SeriesCount, SeriesPeriod, ServerLossReason, SetupCaveat, ShieldCaveat, SteadinessCaveat,
-    ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
-    UnreadSource,
+    EndBuffer, EndCount, FarEndReason, FileLoss, FrequencyChange, GovernorChange, HelperTime,
+    ImportCaveat, Incident, LATE_PERIODICALLY, LEFT_CHANGED, LEVEL_CHANGED, LabCaveat, LevelChange,
+    LostMessages, MessageCaveat, MissedPeriods, NOT_PUT_BACK, OsError, ReceiveCaveat, SERVER_LOST,
+    SendRefusal, SeriesCount, SeriesPeriod, ServerLossReason, SetupCaveat, ShieldCaveat,
+    SteadinessCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
+    TraceCaveat, UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
 pub use deadlines::{Deadlines, ThreadDeadline};

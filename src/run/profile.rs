@@ -138,7 +138,7 @@ pub struct Profile {
     #[serde(deserialize_with = "limited::<_, _, MOST_ROWS>")]
     pub rows: Vec<ProfileRow>,
     /// Those of them that were taken in cycles of attached threads that missed their deadline;
-    /// absent if there were none. Of cycles longer than 2 s the beginning may be lacking.
+    /// absent without such cycles. Of cycles longer than 2 s the beginning may be lacking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateRows>,
 }

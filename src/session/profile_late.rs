@@ -8,8 +8,8 @@ use std::{
 
 use crate::{probes::LateCycle, run::profile::CpuContext};
 
-/// Samples wait so long for the end of their cycle, and cycles for samples, ns. Of a longer cycle
-/// the beginning is lost.
+/// Samples wait for the end of their cycle, and cycles for samples, at most this time, ns. Of a
+/// longer cycle the beginning is lost.
 const HELD_NS: u64 = 2_000_000_000;
 
 /// Samples that wait at the most; others are in no cycle.

@@ -1,8 +1,9 @@
 //! A run with the counts of its series: what formats of histograms are made of.
 
 use hdrhistogram::Histogram;
+use serde_json::Value;
 
-use crate::run::{Document, ProbeRecord, Run, SeriesSummary, counts::SeriesCounts};
+use crate::run::{Caveat, Document, ProbeRecord, Run, SeriesSummary, counts::SeriesCounts};
 
 /// A bucket of a histogram: its lowest and its highest value, ns, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +20,24 @@ impl CountedBucket {
     }
 }
 
+/// Samples of an imported series that were beyond the last bin of their file, and are counted as
+/// the largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HiddenSamples {
+    pub(super) count: u64,
+    /// None of them is smaller, ns.
+    pub(super) from_ns: u64,
+    /// What they are counted as, ns.
+    pub(super) taken_ns: u64,
+}
+
 /// A run and its counts.
 #[derive(Debug)]
 pub(crate) struct CountedRun {
     pub(crate) document: Document,
     counts: SeriesCounts,
+    /// What all its latencies are multiples of, ns, where its file had whole units.
+    step_ns: Option<u64>,
 }
 
 impl CountedRun {
@@ -39,7 +53,21 @@ impl CountedRun {
         if let Some(refusal) = counts.refusal() {
             return Err(damaged(refusal));
         }
-        Ok(Self { document: run.document, counts })
+        let step_ns = step_ns(&run.document);
+        Ok(Self { document: run.document, counts, step_ns })
+    }
+
+    /// What stands for the samples of a bucket, ns: of whole units the one in it, so that they stay
+    /// what they were; where a bucket is wider than a unit, the one in its middle.
+    pub(super) fn value_ns(&self, bucket: &CountedBucket) -> u64 {
+        let middle_ns = bucket.middle_ns();
+        let Some(step_ns) = self.step_ns else { return middle_ns };
+        let first = bucket.low_ns.div_ceil(step_ns);
+        let last = bucket.high_ns / step_ns;
+        if first > last {
+            return middle_ns;
+        }
+        (middle_ns.saturating_add(step_ns / 2) / step_ns).clamp(first, last) * step_ns
     }
 
     /// The number of buckets that have samples, in all series.
@@ -66,10 +94,35 @@ impl CountedRun {
         recorded(&self.counts.of(number))
     }
 
+    /// The samples of a series that its file did not have in bins.
+    pub(super) fn hidden(&self, series: &SeriesSummary) -> Option<HiddenSamples> {
+        let mut caveats = self.document.caveats.iter().filter(|own| own.code == "latencies_hidden");
+        let is_its = |own: &&Caveat| {
+            own.values.get("series").and_then(Value::as_str) == Some(series.name.as_str())
+        };
+        caveats.find(is_its).and_then(hidden_samples)
+    }
+
     /// Those of several series together.
     pub(super) fn sum(&self, numbers: impl IntoIterator<Item = usize>) -> Histogram<u64> {
         self.counts.sum(numbers)
     }
+}
+
+/// What a caveat says of hidden samples.
+fn hidden_samples(caveat: &Caveat) -> Option<HiddenSamples> {
+    let value = |name: &str| caveat.values.get(name)?.as_u64();
+    Some(HiddenSamples {
+        count: value("hidden")?,
+        from_ns: value("from_ns")?,
+        taken_ns: value("taken_ns")?,
+    })
+}
+
+/// The steps of a run whose latencies are whole units.
+fn step_ns(document: &Document) -> Option<u64> {
+    let rounded = document.caveats.iter().find(|own| own.code == "latencies_rounded")?;
+    rounded.values.get("step_ns")?.as_u64().filter(|step_ns| *step_ns > 0)
 }
 
 /// The buckets that have samples.

@@ -39,6 +39,8 @@ struct Thread<'a> {
     /// How often each latency was had, in units.
     bins: BTreeMap<u64, u64>,
     overflows: u64,
+    /// Latencies from this on, in units, are overflows; of an imported run that has some.
+    limit: u64,
 }
 
 fn threads(run: &CountedRun, style: CyclictestStyle) -> Vec<Thread<'_>> {
@@ -52,11 +54,21 @@ fn threads(run: &CountedRun, style: CyclictestStyle) -> Vec<Thread<'_>> {
                 bins.insert(0, series.early);
             }
             for bucket in run.buckets(number) {
-                let bin = bucket.middle_ns() / unit_ns;
+                let bin = run.value_ns(&bucket) / unit_ns;
                 let own = if bin < most { bins.entry(bin).or_insert(0) } else { &mut overflows };
                 *own = own.saturating_add(bucket.count);
             }
-            Thread { series, bins, overflows }
+            let mut limit = 0;
+            if let Some(hidden) = run.hidden(series) {
+                // As its file had them.
+                let own = bins.entry(hidden.taken_ns / unit_ns).or_insert(0);
+                let moved = hidden.count.min(*own);
+                *own -= moved;
+                overflows = overflows.saturating_add(moved);
+                limit = hidden.from_ns / unit_ns;
+            }
+            bins.retain(|_, count| *count > 0);
+            Thread { series, bins, overflows, limit }
         })
         .collect()
 }
@@ -103,7 +115,8 @@ pub(crate) fn histogram(run: &CountedRun, style: CyclictestStyle) -> io::Result<
     // The sum of one is left out there.
     let has_sums = style.has_sums && threads.len() > 1;
     let last = threads.iter().filter_map(|own| own.bins.keys().next_back()).max();
-    let bins = style.bins.unwrap_or_else(|| last.map_or(1, |last| last + 1));
+    let limit = threads.iter().map(|own| own.limit).max().unwrap_or(0);
+    let bins = style.bins.unwrap_or_else(|| last.map_or(1, |last| last + 1).max(limit));
     if bins.saturating_mul(threads.len() as u64) > MOST_CELLS {
         return Err(io::Error::other(format!(
             "the histogram of {} threads has {bins} rows, and at most {MOST_CELLS} cells are \

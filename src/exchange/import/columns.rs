@@ -93,7 +93,7 @@ impl Shape {
         let extra = fields.iter().skip(self.fields).any(|field| !field.is_empty());
         if fields.len() < self.fields || extra {
             let what = format!(
-                "it has {}, and the first line {}: the row was cut, or a name or a number in it \
+                "it has {}, and the first line {}: it is not whole, or a name or a number in it \
                  has a separator and no quotes",
                 many(fields.len() as u64, "field"),
                 self.fields

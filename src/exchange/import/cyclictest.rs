@@ -32,6 +32,9 @@ const AVG: &str = "Avg Latencies";
 const MAX: &str = "Max Latencies";
 const OVERFLOWS: &str = "Histogram Overflows";
 
+/// Of a file with more than one run: their threads have the same numbers.
+const SECOND_RUN: &str = "a second run begins here: import one file for each";
+
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
     let is_histogram = head.lines().any(|line| line.trim_end() == "# Histogram");
@@ -42,6 +45,8 @@ pub(super) fn is_it(head: &str) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 struct ThreadLine {
     number: usize,
+    /// The kernel's number; 0 if the line lacks it.
+    tid: i64,
     priority: i64,
     interval_us: i64,
     cycles: u64,
@@ -57,7 +62,7 @@ struct ThreadLine {
 fn thread_line(line: &str, at: u64) -> Option<ThreadLine> {
     let line = line.trim().strip_prefix("T:")?;
     let (number, rest) = line.split_once('(')?;
-    let (_, rest) = rest.split_once(')')?;
+    let (tid, rest) = rest.split_once(')')?;
     let field = |name: &str| {
         let (_, value) = rest.split_once(name)?;
         let end = value.find(|c: char| c != ' ' && c != '-' && !c.is_ascii_digit());
@@ -66,13 +71,18 @@ fn thread_line(line: &str, at: u64) -> Option<ThreadLine> {
     let number_in = |name: &str| field(name)?.split_whitespace().next()?.parse::<i64>().ok();
     Some(ThreadLine {
         number: number.trim().parse().ok().filter(|number| *number < MOST_THREADS)?,
+        tid: tid.trim().parse().unwrap_or(0),
         priority: number_in("P:")?,
         interval_us: number_in("I:")?,
         cycles: u64::try_from(number_in("C:")?).ok()?,
         min: number_in("Min:")?,
         mean: number_in("Avg:")?,
         max: number_in("Max:")?,
-        unit: field("Act:").and_then(unit_of),
+        unit: match field("I:") {
+            // Of 2006, and of Xenomai: all columns are as wide, and in us.
+            Some(interval) if interval.starts_with(' ') => Some(LatencyUnit::Microseconds),
+            _ => field("Act:").and_then(unit_of),
+        },
         line: at,
     })
 }
@@ -105,16 +115,13 @@ struct Found {
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
     let mut found = Found::default();
     while let Some((number, line)) = source.text()? {
-        found.take(&line, number).map_err(|what| ImportError::at(number, what))?;
+        let taken = found.take(&line, number, source.is_whole());
+        taken.map_err(|what| ImportError::at(number, what))?;
     }
     let mut sheet = Sheet::new("cyclictest", Some("timer"));
     let own = found.threads.values().find_map(|thread| thread.unit);
-    let unit = options.unit_beside(own).map_err(ImportError::new)?;
-    if unit.is_none() {
-        let unit = LatencyUnit::Microseconds.name();
-        sheet.caveats.push(ImportCaveat::UnitAssumed { unit });
-    }
-    let unit_ns = unit.unwrap_or(LatencyUnit::Microseconds).ns();
+    let unit = options.unit_or(own.unwrap_or(LatencyUnit::Microseconds), &mut sheet);
+    let unit_ns = unit.ns();
     if unit_ns > 1 {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
     }
@@ -128,15 +135,26 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 }
 
 impl Found {
-    fn take(&mut self, line: &str, at: u64) -> Result<(), String> {
+    fn take(&mut self, line: &str, at: u64, is_whole: bool) -> Result<(), String> {
         if let Some(total) = line.strip_prefix("# ") {
+            if total.trim_end() == "Histogram" && self.totals.contains_key(MAX) {
+                return Err(SECOND_RUN.into());
+            }
             self.total(total, at);
         } else if line.starts_with(|c: char| c.is_ascii_digit()) {
             self.row(line)?;
-        } else if line.contains("T:")
-            && let Some(thread) = thread_line(&without_escapes(line), at)
-        {
+        } else if let Some(thread) = thread_line(line, at) {
+            let is_other = |own: &ThreadLine| own.tid != thread.tid && own.tid * thread.tid != 0;
+            if self.threads.get(&thread.number).is_some_and(is_other) {
+                return Err(SECOND_RUN.into());
+            }
             self.threads.insert(thread.number, thread);
+        } else if is_whole && line.trim_start().starts_with("T:") && line.contains("C:") {
+            return Err(format!(
+                "\"{}\" is not a line of a thread: T: 0 ( 12) P:80 I:1000 C: 300 Min: 3 Act: 4 \
+                 Avg: 4 Max: 12 was expected",
+                crate::plain::cut(line.trim(), 80)
+            ));
         }
         Ok(())
     }
@@ -188,7 +206,7 @@ impl Found {
         let threads = threads.map(|(_, threads)| threads.len()).filter(|threads| *threads > 0);
         let has_end = self.rows.is_empty() || self.totals.contains_key(MAX);
         let Some(threads) = threads.filter(|_| has_end) else {
-            let what = "its histogram has no end (# Total, # Min Latencies and so on): it was cut";
+            let what = "the lines # Total, # Min Latencies and so on were expected behind its rows";
             return Err(ImportError::new(what));
         };
         let ns = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).saturating_mul(unit_ns);
@@ -206,6 +224,9 @@ impl Found {
             let hidden = self.of(OVERFLOWS, thread).unwrap_or(0);
             let max = self.of(MAX, thread).unwrap_or(0);
             sheet.hidden(number, hidden, ns(self.last_bin.saturating_add(1)), ns(max));
+            if let Some(min) = self.of(MIN, thread) {
+                sheet.min_of_hidden(number, ns(min));
+            }
             if let Some(mean) = self.of(AVG, thread) {
                 sheet.mean_with_hidden(number, ns(mean), unit_ns);
             }
@@ -314,13 +335,13 @@ mod tests {
                   Max:  873102\n";
         let sheet = text(ns).unwrap();
         assert_eq!(series(&sheet), [("thread0", 300, 62_914, 873_102)]);
-        assert!(!caveats(&sheet).contains("unit_assumed"));
+        assert!(caveats(&sheet).contains("unit_assumed"), "the width of a column is a guess");
     }
 
     #[test]
-    fn a_file_that_was_cut_or_edited_is_refused_or_doubted() {
+    fn a_file_without_its_end_is_refused_or_doubted() {
         let cut = &HISTOGRAM[..HISTOGRAM.find("# Total").unwrap()];
-        assert!(text(cut).unwrap_err().to_string().contains("it was cut"));
+        assert!(text(cut).unwrap_err().to_string().contains("were expected behind"));
         let wrong = HISTOGRAM.replace("# Total: 000000300", "# Total: 000000400");
         assert!(caveats(&text(&wrong).unwrap()).contains("states 400 samples of thread0"));
         let twice = HISTOGRAM.replace("000005 ", "000004 ");
@@ -329,7 +350,7 @@ mod tests {
         let odd = HISTOGRAM.replace("000294", "0x294");
         assert!(text(&odd).unwrap_err().to_string().starts_with("line 5: "));
         let end = text(&HISTOGRAM[..HISTOGRAM.find("# Max").unwrap()]).unwrap_err().to_string();
-        assert!(end.contains("it was cut"), "{end}");
+        assert!(end.contains("were expected behind"), "{end}");
     }
 
     #[test]

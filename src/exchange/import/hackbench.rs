@@ -45,7 +45,7 @@ pub(super) fn read(
             what = Some(messages(rest).ok_or_else(|| refused("names no messages and bytes"))?);
         } else if let Some(time) = line.strip_prefix("Time:") {
             let ns = seconds_ns(time).filter(|ns| *ns >= 0 && whole);
-            let ns = ns.ok_or_else(|| refused("is not a time in seconds, or was cut"))?;
+            let ns = ns.ok_or_else(|| refused("is not a time in seconds"))?;
             if ns == 0 {
                 // hackbench prints ms, and this is less than half of one.
                 return Err(refused(
@@ -64,7 +64,9 @@ pub(super) fn read(
         }
     }
     if how.is_some() {
-        return Err(ImportError::new("its last run has no line Time: it was cut"));
+        return Err(ImportError::new(
+            "its last run has no line Time:, which was expected at its end",
+        ));
     }
     sheet.duration_ns = Some(lasted_ns).filter(|ns| *ns > 0);
     Ok(sheet)
@@ -131,6 +133,6 @@ mod tests {
         let cut = RUNS.strip_suffix("5\n").unwrap();
         assert!(text(cut).unwrap_err().to_string().starts_with("line 9: "));
         let cut = RUNS.strip_suffix("Time: 1.5\n").unwrap();
-        assert!(text(cut).unwrap_err().to_string().contains("was cut"));
+        assert!(text(cut).unwrap_err().to_string().contains("which was expected"));
     }
 }

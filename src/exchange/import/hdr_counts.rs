@@ -60,8 +60,9 @@ fn read(bytes: &[u8]) -> Option<Vec<HdrBucket>> {
     };
     if version != Version::V0 {
         let (length, offset) = (at.u32()?, at.u32()?);
-        // Another offset is of histograms that were shifted, which no log has.
-        if offset != 0 || u64::from(length) > MOST_BYTES {
+        // Go's and JavaScript's libraries write 1, and shift nothing; others are of histograms that
+        // were shifted, which no log has.
+        if offset > 1 || u64::from(length) > MOST_BYTES {
             return None;
         }
         // Behind it come digits, lowest, highest and ratio: 28 bytes.

@@ -30,10 +30,10 @@ const SINCE_EPOCH_S: f64 = 3.2e8;
 const UNTAGGED: &str = "all";
 
 /// For text that is not base64 or zlib, or is shorter than it says.
-const DAMAGED: &str = "its histogram is damaged or was cut";
+const DAMAGED: &str = "its histogram cannot be unpacked (base64, zlib and counts were expected)";
 
 /// Of a last line without its end.
-const CUT: &str = ": the file was cut there; without this line the rest can be imported";
+const CUT: &str = ": the last line has no end; without it the rest can be imported";
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -83,11 +83,13 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 impl Times {
     fn comment(&mut self, comment: &str, sheet: &mut Sheet) {
         let seconds = |name: &str| -> Option<f64> {
-            let (_, rest) = comment.split_once(name)?;
+            // Go's library writes `Basetime`.
+            let at = comment.to_ascii_lowercase().find(name)?;
+            let rest = comment.get(at + name.len()..)?;
             rest.split_whitespace().next()?.parse().ok().filter(|s: &f64| s.is_finite())
         };
-        self.start_s = seconds("[StartTime:").or(self.start_s);
-        self.base_s = seconds("[BaseTime:").or(self.base_s);
+        self.start_s = seconds("[starttime:").or(self.start_s);
+        self.base_s = seconds("[basetime:").or(self.base_s);
         if let Some((_, samples)) = comment.split_once(SAMPLES_OF) {
             let mut words = samples.trim_end().trim_end_matches(']').split_whitespace();
             sheet.same_as = words.next().and_then(ProbeInfo::find).map(|probe| probe.name);
@@ -113,7 +115,15 @@ impl Times {
             None => stamp_s,
         };
         let first_s = *self.first_s.get_or_insert(absolute);
-        (absolute - self.start_s.unwrap_or(first_s)).max(0.0)
+        (absolute - self.began_s().unwrap_or(first_s)).max(0.0)
+    }
+
+    /// When the log began, s since the epoch: not after its first interval.
+    fn began_s(&self) -> Option<f64> {
+        match (self.start_s.or(self.base_s), self.first_s) {
+            (Some(start_s), Some(first_s)) => Some(start_s.min(first_s)),
+            (start_s, first_s) => start_s.or(first_s),
+        }
     }
 
     /// Refuses an interval of a series that begins no later than the one before it.
@@ -140,10 +150,9 @@ impl Times {
     }
 
     fn put(&self, sheet: &mut Sheet) {
-        let start_s = self.start_s.or(self.base_s).or(self.first_s);
-        let ms = start_s.map(|start_s| (start_s * 1e3) as i64);
+        let ms = self.began_s().map(|start_s| (start_s * 1e3).round() as i64);
         sheet.started_at = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        sheet.duration_ns = (self.end_s > 0.0).then_some((self.end_s * 1e9) as u64);
+        sheet.duration_ns = (self.end_s > 0.0).then_some((self.end_s * 1e6).round() as u64 * 1_000);
     }
 }
 
@@ -222,12 +231,18 @@ mod tests {
     fn a_line_that_is_damaged_or_was_cut_is_named() {
         let damaged = LOG.replace("BDKT4GBgdnNYMcCBvsPEBEWLj", "BDKT4GBgdn");
         let error = text(&damaged).unwrap_err().to_string();
-        assert_eq!(error, "line 7: its histogram is damaged or was cut");
+        assert_eq!(
+            error,
+            "line 7: its histogram cannot be unpacked (base64, zlib and counts were expected)"
+        );
         // A whole number of groups of base64, within the file and at its end.
         let within = LOG.replace("7xjfMMlwMDABAC0CCjM=", "");
         assert_eq!(text(&within).err().and_then(|error| error.line), Some(7));
         let last = text(&LOG[..LOG.len() - 21]).unwrap_err().to_string();
-        assert!(last.starts_with("line 7: ") && last.contains("the file was cut there"), "{last}");
+        assert!(
+            last.starts_with("line 7: ") && last.contains("the last line has no end"),
+            "{last}"
+        );
         let whole = text(&LOG[..LOG.len() - 1]).unwrap();
         assert_eq!(series(&whole), series(&text(LOG).unwrap()), "its end alone is missing");
         let comma = LOG.replace("1.134,0.999", "1,134,0,999");

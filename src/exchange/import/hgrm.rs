@@ -48,8 +48,8 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
             }
             table = Some(Table { has_commas: line.contains(','), ..Table::default() });
         } else if let Some(table) = &mut table {
-            if line.starts_with('#') {
-                table.footer(&line, unit, &mut sheet, series).map_err(at)?;
+            if line.trim_start().starts_with('#') {
+                table.footer(line.trim_start(), unit, &mut sheet, series).map_err(at)?;
             } else if !table.is_over() && is_row(&line) {
                 let row = table.row(&line).map_err(at)?;
                 let value_ns = (row.value * unit.ns() as f64).round() as i64;
@@ -120,7 +120,7 @@ impl Table {
         match descends.and_then(|at| names.get(at)) {
             Some(name) => Err(format!(
                 "its {name} is less than that of the row before it, and values, percentiles and \
-                 counts must ascend: the file is damaged or was edited"
+                 counts must ascend"
             )),
             None => Ok(row),
         }
@@ -150,8 +150,7 @@ impl Table {
             if value < 0.0 || value > largest {
                 let last = self.last.value;
                 return Err(format!(
-                    "{name} is {value}, and the last row of the table {last}: the file is damaged \
-                     or was edited"
+                    "{name} is {value}, and the last row of the table {last}, which is the largest"
                 ));
             }
             if name == "Mean" {
@@ -161,8 +160,8 @@ impl Table {
         let stated = of("Total count").map(|count| count as u64);
         match stated.filter(|stated| *stated != self.last.count) {
             Some(stated) => Err(format!(
-                "Total count is {stated}, and the table ends at {}: rows are missing, or the file \
-                 was edited; write it again",
+                "Total count is {stated}, and the table ends at {}: rows are missing; write it \
+                 again",
                 self.last.count
             )),
             None => Ok(()),
@@ -175,8 +174,8 @@ impl Table {
             return Ok(());
         }
         Err(format!(
-            "the table ends at the percentile {}, and not with a row at 1.0: it was cut; write the \
-             file again",
+            "the table ends at the percentile {}, and not with a row at 1.0; write the file \
+             again",
             self.last.percentile
         ))
     }
@@ -296,7 +295,7 @@ mod tests {
         assert!(half.starts_with("line 6: the table ends at the percentile 0.1,"), "{half}");
         // Within the count of the last row.
         let within = refusal(&TABLE[..TABLE.find("          inf").unwrap()]);
-        assert!(within.contains("it was cut"), "{within}");
+        assert!(within.contains("not with a row at 1.0"), "{within}");
         let buckets = text(&TABLE[..TABLE.find("#[Buckets").unwrap()]).unwrap();
         assert!(caveats(&buckets).contains("begin with #[Buckets are"));
     }

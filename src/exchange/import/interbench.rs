@@ -68,8 +68,7 @@ pub(super) fn read(
                 open.has_deadlines = line.contains("Deadlines Met");
             } else {
                 let values = values(&line, open).filter(|_| source.is_whole());
-                let values = values
-                    .ok_or_else(|| refused("is not a row of interbench's table, or was cut"))?;
+                let values = values.ok_or_else(|| refused("is not a row of interbench's table"))?;
                 for (head, value) in values {
                     let added = sheet.figure(head, value);
                     added.map_err(|error| ImportError { line: Some(number), ..error })?;
@@ -78,7 +77,7 @@ pub(super) fn read(
         }
     }
     if sheet.figures.is_empty() {
-        return Err(ImportError::new("no table of it has a row: it was cut"));
+        return Err(ImportError::new("no table of it has a row"));
     }
     Ok(sheet)
 }
@@ -176,6 +175,6 @@ mod tests {
         let cut = &TABLES[..TABLES.find(".6\n").unwrap()];
         assert!(text(cut).unwrap_err().to_string().starts_with("line 10: "));
         let empty = &TABLES[..TABLES.find("None").unwrap()];
-        assert!(text(empty).unwrap_err().to_string().contains("it was cut"));
+        assert!(text(empty).unwrap_err().to_string().contains("has a row"));
     }
 }

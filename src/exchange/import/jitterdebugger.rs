@@ -8,8 +8,9 @@
 //! 0;1114.936950838;9
 //! ```
 //!
-//! Its histogram ends at 1 ms: what is longer is in `count` and `max` alone. A line of samples is
-//! CPU, time in s, latency in us.
+//! Keys of `cpu` are numbers of threads, `resolution_in_ns` is the unit of all numbers. Its
+//! histogram ends at 1 ms: what is longer is in `count` and `max` alone. A line of samples is CPU,
+//! time in s, latency in us.
 
 use std::collections::BTreeMap;
 
@@ -46,6 +47,24 @@ struct SysInfo {
     version: String,
     machine: String,
     cpus_online: serde_json::Value,
+    resolution_in_ns: Option<i64>,
+}
+
+impl SysInfo {
+    /// What its numbers are in, ns.
+    fn unit_ns(&self, sheet: &mut Sheet) -> Result<i64, ImportError> {
+        match self.resolution_in_ns {
+            Some(ns @ 1..=1_000_000_000) => Ok(ns),
+            Some(ns) => Err(ImportError::new(format!(
+                "\"resolution_in_ns\" is {ns}: 1 or 1000 was expected; --unit says what it is"
+            ))),
+            None => {
+                let unit = LatencyUnit::Microseconds;
+                sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
+                Ok(unit.ns())
+            }
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,14 +78,17 @@ struct Cpu {
 pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
     let results: Results = json(&source.whole()?, "jitterdebugger")?;
     let mut sheet = Sheet::new("jitterdebugger", Some("timer"));
-    let unit_ns = options.unit.unwrap_or(LatencyUnit::Microseconds).ns();
-    for (cpu, found) in &results.cpu {
-        let number = sheet.cpu(*cpu)?;
+    let unit_ns = match options.unit {
+        Some(unit) => unit.ns(),
+        None => results.sysinfo.unit_ns(&mut sheet)?,
+    };
+    for (thread, found) in &results.cpu {
+        let number = sheet.series(&format!("thread{thread}"), None)?;
         let mut last = 0;
         for (bin, count) in &found.histogram {
             let value: i64 = bin.parse().map_err(|_| {
                 let bin = cut(bin, 40);
-                ImportError::new(format!("cpu {cpu}: \"{bin}\" is not a bin of a histogram"))
+                ImportError::new(format!("thread {thread}: \"{bin}\" is not a bin of a histogram"))
             })?;
             last = last.max(value);
             sheet.add(number, value.saturating_mul(unit_ns), *count);
@@ -80,7 +102,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
     if unit_ns > 1 {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
     }
-    let SysInfo { nodename, release, version, machine, cpus_online } = results.sysinfo;
+    let SysInfo { nodename, release, version, machine, cpus_online, .. } = results.sysinfo;
     let facts = &mut sheet.facts;
     (facts.hostname, facts.kernel) = (nodename, release);
     (facts.kernel_version, facts.architecture) = (version, machine);
@@ -140,12 +162,12 @@ mod tests {
     fn what_is_beyond_its_thousand_bins_is_found_by_the_count() {
         let file = r#"{"version": 3,
             "sysinfo": {"sysname": "Linux", "nodename": "box", "release": "6.12", "version": "x",
-                        "machine": "riscv64", "cpus_online": 2, "resolution_in_ns": 1},
+                        "machine": "riscv64", "cpus_online": 2, "resolution_in_ns": 1000},
             "cpu": {"0": {"histogram": {"3": 3678, "9": 2}, "count": 3681, "min": 3, "max": 1200,
                           "avg": 3.41}}}"#;
         let sheet = text(file).unwrap();
-        assert_eq!(series(&sheet), [("cpu0", 3_681, 3_000, 1_200_000)]);
-        assert!(caveats(&sheet).contains("1 of 3,681 samples on cpu0 lie beyond the last bin"));
+        assert_eq!(series(&sheet), [("thread0", 3_681, 3_000, 1_200_000)]);
+        assert!(caveats(&sheet).contains("1 of 3,681 samples on thread0 lie beyond the last bin"));
         assert_eq!(sheet.facts.hostname, "box");
         assert_eq!(text(&file[..file.len() - 60]).unwrap_err().line, Some(4));
     }

@@ -1,19 +1,61 @@
 //! Documents of JSON, and what is wrong with one in words of the file.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use super::source::ImportError;
 use crate::{limits::import::JSON, plain::cut};
 
 /// A document of which `what` writes the fields; an error names line and field.
-pub(super) fn json<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T, ImportError> {
+pub(super) fn json<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, ImportError> {
     JSON.check(bytes).map_err(ImportError::new)?;
-    serde_json::from_slice(bytes).map_err(|error| {
+    let bytes = with_nulls(bytes);
+    serde_json::from_slice(&bytes).map_err(|error| {
         let line = u64::try_from(error.line()).unwrap_or(0);
-        let what = in_words(&error, bytes, what);
+        let what = in_words(&error, &bytes, what);
         ImportError { line: (line > 0).then_some(line), what }
     })
+}
+
+/// Values that printf writes for an invalid number: not JSON, but in files of C programs.
+const NO_NUMBERS: [&[u8]; 4] = [b"nan", b"infinity", b"inf", b"null"];
+
+/// The same document with `null` in place of invalid numbers.
+fn with_nulls(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let (mut rest, mut is_text) = (bytes, false);
+    while let Some((first, behind)) = rest.split_first() {
+        let length = if is_text { None } else { no_number(rest) };
+        match (length, first) {
+            (Some(length), _) => {
+                out.extend_from_slice(b"null");
+                rest = rest.get(length..).unwrap_or_default();
+                continue;
+            }
+            (None, b'\\') if is_text => {
+                out.extend(rest.iter().take(2));
+                rest = rest.get(2..).unwrap_or_default();
+                continue;
+            }
+            (None, b'"') => is_text = !is_text,
+            _ => {}
+        }
+        out.push(*first);
+        rest = behind;
+    }
+    out
+}
+
+/// The length of an invalid number at the beginning: `-nan`, `inf`.
+fn no_number(text: &[u8]) -> Option<usize> {
+    let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
+    let word = text.get(sign..)?;
+    let is_it = |name: &&&[u8]| {
+        let own = word.get(..name.len()).unwrap_or_default();
+        own.eq_ignore_ascii_case(name)
+            && !word.get(name.len()).is_some_and(u8::is_ascii_alphanumeric)
+    };
+    NO_NUMBERS.iter().find(is_it).map(|name| sign + name.len())
 }
 
 fn in_words(error: &serde_json::Error, bytes: &[u8], what: &str) -> String {
@@ -21,10 +63,10 @@ fn in_words(error: &serde_json::Error, bytes: &[u8], what: &str) -> String {
     let said = error.to_string();
     let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
     match error.classify() {
-        Category::Eof => "it ends within its JSON: the file was cut; write it again".into(),
+        Category::Eof => "it ends within its JSON; write it again".into(),
         Category::Syntax | Category::Io => {
             let column = error.column();
-            format!("it is not JSON at column {column} ({}): was it edited?", cut(said, 100))
+            format!("it is not JSON at column {column} ({})", cut(said, 100))
         }
         Category::Data => of_field(said, &before(bytes, error.line(), error.column()), what),
     }
@@ -88,6 +130,8 @@ fn last_key(text: &str) -> Option<&str> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde::Deserialize;
+
     use super::*;
 
     #[derive(Debug, Deserialize)]
@@ -116,11 +160,8 @@ mod tests {
                 "line 2: \"4\": integer `-7` where latmeter writes a whole number that is not \
                  negative",
             ),
-            ("{\"count\": 1", "line 1: it ends within its JSON: the file was cut; write it again"),
-            (
-                "{\"count\": 1 2}",
-                "line 1: it is not JSON at column 13 (expected `,` or `}`): was it edited?",
-            ),
+            ("{\"count\": 1", "line 1: it ends within its JSON; write it again"),
+            ("{\"count\": 1 2}", "line 1: it is not JSON at column 13 (expected `,` or `}`)"),
         ] {
             let error = json::<Of>(text.as_bytes(), "latmeter").unwrap_err();
             assert_eq!(error.to_string(), said);

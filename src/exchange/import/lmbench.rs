@@ -66,7 +66,7 @@ pub(super) fn read(
     let mut reader = Reader { sheet: Sheet::new("lmbench", None), table: None, left: [0; 3] };
     while let Some((number, line)) = source.text()? {
         let read = match line.trim_end() {
-            line if !source.is_whole() && !line.is_empty() => Err("has no end: it was cut".into()),
+            line if !source.is_whole() && !line.is_empty() => Err("has no end of line".into()),
             line if line.chars().any(is_strange) => Err("is not text of lmbench".into()),
             line => reader.line(line),
         };
@@ -125,7 +125,7 @@ impl Reader {
         if line.starts_with(|first: char| first.is_ascii_digit())
             && let Some(table) = &self.table
         {
-            let row = table.row(line).ok_or("is not a row of this table, or was cut")?;
+            let row = table.row(line).ok_or("is not a row of this table")?;
             return match row {
                 Some((name, unit, value)) => self.figure(&name, unit, value),
                 None => self.leave_out(Left::OtherThing),
@@ -196,7 +196,7 @@ impl Reader {
 
     fn finished(mut self) -> Result<Sheet, ImportError> {
         if self.sheet.figures.is_empty() {
-            return Err(ImportError::new("it has no result of lmbench: it was cut"));
+            return Err(ImportError::new("it has no result of lmbench"));
         }
         for ((_, why), rows) in Left::ALL.into_iter().zip(self.left) {
             if rows > 0 {
@@ -364,6 +364,6 @@ mod tests {
             assert_eq!(error.line, Some(line), "{from:?} {to:?}: {error}");
         }
         let head = &RESULTS[..RESULTS.find("Simple").unwrap()];
-        assert!(text(head).unwrap_err().what.contains("it was cut"));
+        assert!(text(head).unwrap_err().what.contains("no result of lmbench"));
     }
 }

@@ -11,10 +11,10 @@ use crate::{
     limits::log::MOST_SAMPLES,
     report::steadiness::found_in_log,
     run::{
-        CaveatKind, Document, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin, OtherProbe,
-        ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION, SetupRecord,
-        Status, TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure, hlog::IntervalSpan,
-        names, probes::SAME_AS, summary::summarize,
+        CaveatKind, Document, FileLoss, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin,
+        OtherProbe, ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION,
+        SetupRecord, Status, TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure,
+        hlog::IntervalSpan, names, probes::SAME_AS, summary::summarize,
     },
 };
 
@@ -99,7 +99,7 @@ fn document(sheet: &Sheet, run: &ImportedRun<'_>) -> Document {
     let series = sheet.series.iter().enumerate();
     let series =
         series.map(|(number, own)| summarize(&own.head, &sheet.counts(number), &own.totals));
-    let kinds = sheet.caveats.iter().cloned().chain(missing(sheet));
+    let kinds = sheet.caveats.iter().cloned().chain(few_samples(sheet)).chain(missing(sheet));
     let mut caveats: Vec<caveat::Caveat> =
         kinds.map(|kind| CaveatKind::Imported(kind).into()).collect();
     caveat::sort(&mut caveats);
@@ -168,6 +168,18 @@ fn parameters(sheet: &Sheet, run: &ImportedRun<'_>) -> Map<String, Value> {
         parameters.extend(text.map(|text| (name.to_owned(), Value::String(text))));
     }
     parameters
+}
+
+/// With fewer samples than this a series is questionable.
+const FEW_SAMPLES: u64 = 10;
+
+/// The series with the fewest samples, where these are few.
+fn few_samples(sheet: &Sheet) -> Option<ImportCaveat> {
+    let whole = sheet.series.iter().filter(|own| !own.head.is_stage() && own.totals.count > 0);
+    let fewest = whole.min_by_key(|own| own.totals.count)?;
+    let (series, samples) = (fewest.head.name.clone(), fewest.totals.count);
+    let loss = FileLoss::FewSamples { series, samples };
+    (samples < FEW_SAMPLES).then_some(ImportCaveat::Loss(loss))
 }
 
 /// What a run has and the file does not say.

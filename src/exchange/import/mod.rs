@@ -15,6 +15,7 @@ mod hgrm;
 mod interbench;
 mod jitterdebugger;
 mod json;
+mod line_prefix;
 mod lmbench;
 mod lmbench_table;
 mod making;
@@ -39,6 +40,8 @@ mod wult;
 mod wult_info;
 mod xenomai;
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 pub(super) mod tests;
 
 use std::io::Read;
@@ -50,6 +53,8 @@ pub use source::ImportError;
 pub(crate) use wult_info::MOST_INFO;
 
 use source::Source;
+
+use crate::run::ImportCaveat;
 
 /// What the user says of a file that it does not say itself.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +68,14 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
+    /// The unit that the user says; else what was found by other signs, or is usual, with a caveat.
+    fn unit_or(&self, guessed: LatencyUnit, sheet: &mut Sheet) -> LatencyUnit {
+        self.unit.unwrap_or_else(|| {
+            sheet.caveats.push(ImportCaveat::UnitAssumed { unit: guessed.name() });
+            guessed
+        })
+    }
+
     /// The unit: what the user says, or the file; nothing where neither does.
     ///
     /// # Errors
@@ -297,21 +310,33 @@ pub fn read(
     if head.starts_with(BYTE_ORDER_MARK) {
         head.drain(..BYTE_ORDER_MARK.len());
     }
-    let format = match format {
-        Some(format) => format,
+    let (format, has_prefixes) = match format {
+        // Asked for by name, a file may begin with what is not of it.
+        Some(format) => (format, !looks_like(format, &head) && is_prefixed(format, &head)),
         None => recognised(&head)?,
     };
     format.refuse_unit(options)?;
-    let mut source = source::again(head, source);
+    let mut source = source::again(head, source, has_prefixes);
     (format.read)(&mut source, options)?.checked()
 }
 
-fn recognised(head: &[u8]) -> Result<&'static ImportFormat, ImportError> {
+fn looks_like(format: &ImportFormat, head: &[u8]) -> bool {
+    (format.is_it)(&String::from_utf8_lossy(head))
+}
+
+/// Whether it looks like this without what other programs put before its lines.
+fn is_prefixed(format: &ImportFormat, head: &[u8]) -> bool {
+    (format.is_it)(&source::without_prefixes(head))
+}
+
+/// What it looks like, and whether only without what other programs put before its lines.
+fn recognised(head: &[u8]) -> Result<(&'static ImportFormat, bool), ImportError> {
     if head.is_empty() {
         return Err(ImportError::new("it is empty"));
     }
-    let text = String::from_utf8_lossy(head);
-    FORMATS.iter().find(|format| (format.is_it)(&text)).ok_or_else(|| {
+    let found = FORMATS.iter().find(|format| looks_like(format, head)).map(|own| (own, false));
+    let prefixed = || FORMATS.iter().find(|format| is_prefixed(format, head));
+    found.or_else(|| Some((prefixed()?, true))).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         ImportError::new(format!(
             "it looks like none of the formats that can be imported: {}; --from names one, and of \

@@ -73,7 +73,9 @@ fn put(
 ) -> Result<(), ImportError> {
     let Some((last, overflowed)) = rows.last() else { return Ok(()) };
     if maxima.len() != cores.len() {
-        return Err(ImportError::new("it has no line Maximum: of each core, so that it was cut"));
+        return Err(ImportError::new(
+            "a line Maximum: with a number for each core was expected behind its rows",
+        ));
     }
     for (column, core) in cores.iter().enumerate() {
         let cpu = u32::try_from(*core).map_err(|_| ImportError::new("no core has this number"))?;
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn a_cut_or_uneven_table_is_refused() {
         let cut = &OSLAT[..OSLAT.find("     Maximum").unwrap()];
-        assert!(text(cut).unwrap_err().to_string().contains("was cut"));
+        assert!(text(cut).unwrap_err().to_string().contains("a line Maximum:"));
         let error = text(&OSLAT.replace("53 31", "53")).unwrap_err().to_string();
         assert!(error.starts_with("line 8: a row has"), "{error}");
     }

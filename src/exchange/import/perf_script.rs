@@ -19,7 +19,11 @@ use super::{
     source::{ImportError, Source},
     times::seconds_ns,
 };
-use crate::{plain::cut, run::ImportCaveat};
+use crate::{
+    plain::cut,
+    run::{FileLoss, ImportCaveat},
+    units::many,
+};
 
 /// No kernel has tasks of higher numbers (`PID_MAX_LIMIT`).
 const HIGHEST_TID: u32 = 1 << 22;
@@ -59,6 +63,12 @@ pub(super) fn read(
         if !source.is_whole() {
             break;
         }
+        if let Some(lost) = lost_events(&line) {
+            found.lost = found.lost.saturating_add(lost);
+            // Tasks that were woken before may have run and slept since.
+            found.woken.clear();
+            continue;
+        }
         let Some(event) = event(&line) else { continue };
         let (time, event) = event.map_err(|()| {
             let line = cut(line.trim(), 80);
@@ -71,8 +81,26 @@ pub(super) fn read(
     if found.is_coarse {
         sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: false });
     }
+    if found.lost > 0 {
+        let what = format!("{} of the kernel lost", many(found.lost, "event"));
+        sheet.caveats.push(ImportCaveat::Loss(FileLoss::Stated { what }));
+    }
     found.tasks.finish(&mut sheet);
     Ok(sheet)
+}
+
+/// `CPU:0 [LOST 2 EVENTS]` of ftrace, `... PERF_RECORD_LOST lost 12` of perf.
+fn lost_events(line: &str) -> Option<u64> {
+    let number = match line.split_once("[LOST ") {
+        Some((before, rest)) if before.trim_start().starts_with("CPU:") => {
+            rest.split_once(" EVENTS]")?.0
+        }
+        _ => {
+            let (_, rest) = line.split_once("PERF_RECORD_LOST")?;
+            rest.split_whitespace().rfind(|word| word.bytes().all(|c| c.is_ascii_digit()))?
+        }
+    };
+    number.trim().parse().ok()
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +108,8 @@ struct Found {
     tasks: TaskSeries,
     /// When those were woken that wait, ns.
     woken: HashMap<u32, i64>,
+    /// Events that the file says were lost.
+    lost: u64,
     /// Whether times have no more than six digits.
     is_coarse: bool,
 }

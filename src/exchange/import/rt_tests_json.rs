@@ -91,12 +91,9 @@ struct Sender {
 #[derive(Debug, Deserialize)]
 struct Receiver {
     cpu: Option<i64>,
-    #[serde(default)]
-    min: f64,
-    #[serde(default)]
-    avg: f64,
-    #[serde(default)]
-    max: f64,
+    min: Option<f64>,
+    avg: Option<f64>,
+    max: Option<f64>,
 }
 
 /// Reads it.
@@ -208,7 +205,8 @@ impl Thread {
         }
         if let Some(Receiver { min, avg, max, .. }) = &self.receiver {
             let samples = self.sender.as_ref().map_or(0, |sender| sender.samples);
-            sheet.summary(number, samples, [ns(*min), ns(*avg), ns(*max)]);
+            let values = [min, avg, max].map(|value| ns(value.unwrap_or(0.0)));
+            sheet.summary(number, samples, values);
             let interval = self.sender.as_ref().and_then(|sender| sender.interval);
             interval.into_iter().for_each(|us| {
                 sheet.parameter("interval_ns", us.saturating_mul(1_000));
@@ -242,6 +240,9 @@ impl Thread {
             let from = last.saturating_add(1).saturating_mul(unit_ns);
             sheet.hidden(number, cycles.saturating_sub(found), from, max.unwrap_or(from));
             sheet.check_count(number, cycles);
+            if let Some(min) = min {
+                sheet.min_of_hidden(number, min);
+            }
             if let Some(mean) = avg {
                 sheet.mean_with_hidden(number, mean, unit_ns);
             }
@@ -259,7 +260,7 @@ impl Thread {
 
     fn stated<'a>(&self, of: &'a str) -> Stated<'a> {
         let values = match &self.receiver {
-            Some(Receiver { min, avg, max, .. }) => [*min, *avg, *max].map(Some),
+            Some(Receiver { min, avg, max, .. }) => [*min, *avg, *max],
             None => [self.min, self.avg, self.max],
         };
         Stated { of, names: ["\"min\"", "\"avg\"", "\"max\""], values }

@@ -42,6 +42,8 @@ struct Found {
     cpu: u32,
     extremes: [Option<f64>; 2],
     filled: Option<(u64, u64)>,
+    /// How many bins the program was told to have: latencies from there on are in none of them.
+    limit: Option<u64>,
     /// With timerlat what is beyond the last bin may be in the largest.
     has_more: bool,
 }
@@ -62,6 +64,7 @@ pub(super) fn read(
         cpu: 0,
         extremes: [None; 2],
         filled: None,
+        limit: None,
         has_more: false,
     };
     loop {
@@ -78,13 +81,28 @@ pub(super) fn read(
             Event::Text(own) => found.text(&own),
             Event::End(_) => found.end().map_err(located)?,
             Event::Eof if found.around.is_empty() => break,
-            Event::Eof => return Err(located("it ends within an element: it was cut".into())),
+            Event::Eof => return Err(located("it ends within an element".into())),
             _ => {}
         }
     }
     let mut sheet = found.sheet;
     sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: true });
     Ok(sheet)
+}
+
+/// `-h 3500`, `-h3500` or `--histogram=3500` of cyclictest.
+fn bins_of(command: &str) -> Option<u64> {
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let own = match word {
+            "-h" | "--histogram" => words.next(),
+            word => word.strip_prefix("--histogram=").or_else(|| word.strip_prefix("-h")),
+        };
+        if let Some(bins) = own.and_then(|own| own.parse().ok()) {
+            return Some(bins);
+        }
+    }
+    None
 }
 
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
@@ -105,6 +123,7 @@ impl Found {
             "cyclictest" | "timerlat" if self.is_within("Profile") => {
                 self.sheet.command = cut(&of("command_line").unwrap_or_default(), 500);
                 self.has_more = name == "timerlat";
+                self.limit = bins_of(&self.sheet.command);
                 if self.has_more {
                     let kinds = "latencies of interrupts, threads and user space";
                     self.sheet.caveats.push(ImportCaveat::KindsPooled { kinds });
@@ -172,10 +191,21 @@ impl Found {
             self.sheet.check_count(core, stated);
         }
         let Some((first, last)) = self.filled else { return Ok(()) };
+        let is_beyond = |max: &f64| {
+            *max > last as f64
+                && (self.has_more || self.limit.is_some_and(|limit| *max >= limit as f64))
+        };
+        if let (Some(core), Some(max)) = (core, self.extremes[1].filter(is_beyond)) {
+            // How many there are is not said: one, at least.
+            let ns = |us: f64| (us * 1e3) as i64;
+            let from = self.limit.map_or(last.saturating_add(1), |limit| limit.max(last));
+            self.sheet.hidden(core, 1, ns(from as f64), ns(max));
+        }
         let of = format!("core {}", self.cpu);
         let ([min, max], names) = (self.extremes, ["minimum", "mean", "maximum"]);
         let stated = Stated { of: &of, names, values: [min, None, max] };
-        let beyond = if self.has_more { Beyond::Maybe } else { Beyond::Nothing };
+        let is_beyond = max.is_some_and(|max| is_beyond(&max));
+        let beyond = if is_beyond { Beyond::Maybe } else { Beyond::Nothing };
         stated.ordered()?;
         stated.fits((first as f64, last as f64), beyond)
     }
@@ -218,7 +248,7 @@ mod tests {
     fn damage_is_named_by_its_line() {
         let cut = &SUMMARY[..SUMMARY.find("</rteval>").unwrap()];
         let error = text(cut).unwrap_err().to_string();
-        assert!(error.contains("it was cut"), "{error}");
+        assert!(error.contains("within an element"), "{error}");
         let odd = SUMMARY.replace("value=\"294\"", "value=\"x\"");
         assert!(text(&odd).unwrap_err().to_string().starts_with("line 10: a bucket has"));
         let crossed = SUMMARY.replace("</Profile></Measurements>", "</Measurements></Profile>");

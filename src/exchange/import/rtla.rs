@@ -47,6 +47,8 @@ struct Found {
     rows: u64,
     over: Vec<u64>,
     counts: Vec<u64>,
+    min: Vec<u64>,
+    mean: Vec<u64>,
     max: Vec<u64>,
     is_over: bool,
 }
@@ -70,13 +72,20 @@ pub(super) fn read(
         return Err(ImportError::new("it has no heading (Index IRQ-000 Thr-000 ...)"));
     }
     if found.counts.is_empty() {
-        return Err(ImportError::new("it has no line count:, so that it was cut"));
+        return Err(ImportError::new("a line count: was expected behind its rows, and is missing"));
     }
     for (column, series) in found.columns.iter().enumerate() {
         let of = |values: &[u64]| values.get(column).copied().unwrap_or(0);
         let from = found.last.saturating_add(found.step.max(1)).saturating_mul(found.unit.ns());
         let max = i64::try_from(of(&found.max)).unwrap_or(i64::MAX).saturating_mul(found.unit.ns());
         sheet.hidden(*series, of(&found.over), from, max);
+        let ns = |values: &[u64]| i64::try_from(of(values)).ok()?.checked_mul(found.unit.ns());
+        if let Some(min_ns) = ns(&found.min) {
+            sheet.min_of_hidden(*series, min_ns);
+        }
+        if let Some(mean_ns) = ns(&found.mean) {
+            sheet.mean_with_hidden(*series, mean_ns, found.unit.ns());
+        }
         sheet.check_count(*series, of(&found.counts));
     }
     let table = match found.has_threads {
@@ -96,8 +105,14 @@ impl Found {
             return Ok(());
         }
         let mut words = line.split_whitespace();
-        let Some(first) = words.next().filter(|_| !self.is_over) else { return Ok(()) };
-        let is_heading = line.contains("-0") && words.clone().all(|word| word.contains('-'));
+        let Some(first) = words.next() else { return Ok(()) };
+        let is_heading = first == "Index" && words.clone().all(|word| word.contains('-'));
+        if self.is_over {
+            return match is_heading {
+                true => Err(ImportError::new("a second run begins here: import one file for each")),
+                false => Ok(()),
+            };
+        }
         if self.columns.is_empty() {
             if is_heading {
                 self.heading(words, sheet)?;
@@ -122,7 +137,8 @@ impl Found {
                 self.max = values()?;
                 self.is_over = true;
             }
-            "min:" | "avg:" => {}
+            "min:" => self.min = values()?,
+            "avg:" => self.mean = values()?,
             bin => {
                 let numbers = values()?;
                 let bin: i64 =
@@ -258,7 +274,7 @@ mod tests {
     #[test]
     fn a_cut_or_uneven_table_is_refused() {
         let cut = &TIMERLAT[..TIMERLAT.find("count:").unwrap()];
-        assert!(text(cut).unwrap_err().to_string().contains("no line count:"));
+        assert!(text(cut).unwrap_err().to_string().contains("a line count: was expected"));
         let short = TIMERLAT.replace("3282    122584      4019", "3282    122584");
         let error = text(&short).unwrap_err().to_string();
         assert!(error.starts_with("line 7: ") && error.contains("has not 4 numbers"), "{error}");

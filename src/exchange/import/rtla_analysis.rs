@@ -27,7 +27,10 @@ use super::{
     source::{ImportError, Source, without_escapes},
 };
 use crate::limits::import::{MOST_BLOCKS, MOST_LINES};
-use crate::{plain::cut, run::ImportCaveat};
+use crate::{
+    plain::cut,
+    run::{FileLoss, ImportCaveat},
+};
 
 /// Text that is further right than the heading by this much belongs to the line above it.
 const NESTED: usize = 8;
@@ -102,10 +105,7 @@ impl Analyses {
         let is_nested = indent(&line) >= *from + NESTED;
         let taken = taken(&line, is_nested, sample, section).ok_or_else(|| {
             let line = cut(line.trim(), 80);
-            ImportError::at(
-                number,
-                format!("\"{line}\" is not a line of rtla's analysis, or was cut"),
-            )
+            ImportError::at(number, format!("\"{line}\" is not a line of rtla's analysis"))
         })?;
         if taken == Taken::End {
             if self.done.len() >= MOST_BLOCKS {
@@ -123,8 +123,8 @@ impl Analyses {
     fn check_end(&self) -> Result<(), ImportError> {
         let Some((sample, ..)) = &self.open else { return Ok(()) };
         let what = format!(
-            "the analysis of CPU {} has no latency at its end (Thread latency: ... (100%)), so \
-             that it was cut",
+            "the analysis of CPU {} has no latency at its end (Thread latency: ... \
+             (100%)), which was expected there",
             sample.cpu
         );
         Err(ImportError::at(sample.line, what))
@@ -135,6 +135,7 @@ impl Analyses {
         self.check_end()?;
         let are_irqs = self.done.iter().all(|sample| sample.is_irq);
         let mut unfinished: Vec<String> = Vec::new();
+        let mut stopped: Vec<String> = Vec::new();
         for sample in &self.done {
             let whole = format!("cpu{}", sample.cpu);
             let (name, unit) = match (table, sample.is_irq) {
@@ -151,13 +152,40 @@ impl Analyses {
             }
             let number = sheet.series(&name, Some(sample.cpu))?;
             sheet.late(number, sample.latency_ns, unit);
+            if let Table::OfThreads(_) = table {
+                stopped.extend(stopped_early(sheet, sample, (&name, number))?);
+            }
             sheet.peaks.push(peak(sample, name));
+        }
+        if !stopped.is_empty() {
+            sheet.caveats.push(ImportCaveat::Loss(FileLoss::StoppedEarly { series: stopped }));
         }
         if !unfinished.is_empty() {
             sheet.caveats.push(ImportCaveat::InterruptsOnly { series: unfinished });
         }
         Ok(self.done.len() as u64)
     }
+}
+
+/// Where rtla stopped before a whole latency was known, as in the interrupt or before the return to
+/// user space, that latency was at least what it took until then: it counts as that. Says of which
+/// series.
+fn stopped_early(
+    sheet: &mut Sheet,
+    sample: &LateSample,
+    (part, part_number): (&str, usize),
+) -> Result<Option<String>, ImportError> {
+    let whole = format!("cpu{}", sample.cpu);
+    if part == whole {
+        return Ok(None);
+    }
+    let number = sheet.series(&whole, Some(sample.cpu))?;
+    let count = |number: usize| sheet.series.get(number).map_or(0, |own| own.totals.count);
+    if count(number) >= count(part_number) {
+        return Ok(None);
+    }
+    sheet.add(number, sample.latency_ns, 1);
+    Ok(Some(whole))
 }
 
 /// With user space in the table, rtla stops at the thread's latency as at that of the return: it

@@ -88,7 +88,7 @@ impl LateSample {
             let off_ns = ROUNDED_NS * (i64::try_from(items.len()).unwrap_or(i64::MAX / 16) + 1);
             if stated.abs_diff(found) > off_ns.unsigned_abs() {
                 return refused(format!(
-                    "states {} of {kind} interference, and its lines have {}: it was cut or edited",
+                    "states {} of {kind} interference, and its lines have {}",
                     Nanos(stated),
                     Nanos(found)
                 ));

@@ -115,7 +115,7 @@ pub(super) fn read(
         }
         let row = row(&line, kind, unit).filter(|_| source.is_whole()).ok_or_else(|| {
             let line = cut(line.trim(), 80);
-            ImportError::at(number, format!("\"{line}\" is not a row of rtla top, or was cut"))
+            ImportError::at(number, format!("\"{line}\" is not a row of rtla top"))
         })?;
         rows.push(row);
     }

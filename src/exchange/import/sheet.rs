@@ -307,6 +307,20 @@ impl Sheet {
         }
     }
 
+    /// The smallest that a file states of a series all of whose samples are beyond its last bin.
+    pub(super) fn min_of_hidden(&mut self, number: usize, min_ns: i64) {
+        let Some(series) = self.series.get_mut(number) else { return };
+        let are_all = self.caveats.iter().any(|caveat| match caveat {
+            ImportCaveat::LatenciesHidden { series: of, hidden, samples, .. } => {
+                *of == series.head.name && hidden == samples
+            }
+            _ => false,
+        });
+        if are_all {
+            series.totals.min_ns = series.totals.min_ns.min(min_ns);
+        }
+    }
+
     /// Of a loop that looks for gaps: turns that nothing disturbed.
     pub(super) fn leave_out_turns(&mut self, count: u64, upto_ns: i64) {
         for caveat in &mut self.caveats {

@@ -16,6 +16,10 @@ use super::{
     source::{ImportError, Source},
     times::seconds_ns,
 };
+use crate::{
+    run::{FileLoss, ImportCaveat},
+    units::many,
+};
 
 const HEADINGS: [&str; 2] = [
     "packet, txTime(sec), rxTime(sec), latency(usec)",
@@ -23,8 +27,7 @@ const HEADINGS: [&str; 2] = [
 ];
 
 /// Of a log without its end.
-const CUT: &str = "the log ends here, without a last line of dashes, so that it was cut; write it \
-                   again";
+const CUT: &str = "the log ends here, without its last line of dashes; write it again";
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -44,6 +47,9 @@ pub(super) fn read(
         if !is_table {
             is_table = HEADINGS.contains(&line);
             stated = stated.or_else(|| received(line));
+            if let Some(what) = losses(line) {
+                sheet.caveats.push(ImportCaveat::Loss(FileLoss::Stated { what }));
+            }
         } else if line.starts_with("---") {
             is_whole = true;
             break;
@@ -52,14 +58,19 @@ pub(super) fn read(
                 ImportError::at(number, "a message is number, sent, received, latency")
             })?;
             if received < sent {
-                let what = "rxTime is before txTime: no message comes before it is sent; the file \
-                            is damaged or was edited";
+                let what = "rxTime is before txTime, and no message comes before it is sent";
                 return Err(ImportError::at(number, what));
             }
             sheet.sample(series, sent, received.saturating_sub(sent))?;
             last = number;
         } else {
             return Err(ImportError::at(number, CUT));
+        }
+    }
+    while let Some((number, line)) = source.text()? {
+        if HEADINGS.contains(&line.trim()) {
+            let what = "a second log begins here: import one file for each";
+            return Err(ImportError::at(number, what));
         }
     }
     let found = sheet.series.get(series).map_or(0, |series| series.totals.count);
@@ -78,6 +89,21 @@ fn received(line: &str) -> Option<u64> {
     let (_, count) = rest.split_once("ReceivedMessages=")?;
     let end = count.find(|c: char| !c.is_ascii_digit()).unwrap_or(count.len());
     count.get(..end)?.parse().ok()
+}
+
+/// `# dropped messages = 1; # duplicated messages = 2; # out-of-order messages = 1`, without what
+/// is 0.
+fn losses(line: &str) -> Option<String> {
+    line.contains("# dropped messages").then_some(())?;
+    let one = |part: &str| {
+        let (what, number) = part.split_once('#')?.1.split_once('=')?;
+        let number: u64 = number.trim().parse().ok().filter(|number| *number > 0)?;
+        let what = what.trim().trim_end_matches('s');
+        let (kind, noun) = what.rsplit_once(' ')?;
+        Some(many(number, &format!("{kind} {noun}")))
+    };
+    let all: Vec<String> = line.split(';').filter_map(one).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 fn message(line: &str) -> Option<(i64, i64)> {

@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Read};
 pub(super) use crate::limits::import::{LONGEST_LINE, MOST_WHOLE};
 use thiserror::Error;
 
+use super::line_prefix::without_prefix;
+
 /// Bytes by which a format is recognised.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -43,12 +45,14 @@ pub(super) struct Source<'a> {
     line: Vec<u8>,
     number: u64,
     is_whole: bool,
+    /// Whether other programs put something before each line.
+    has_prefixes: bool,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(from: impl Read + 'a) -> Self {
         let from = BufReader::with_capacity(HEAD_BYTES * 4, Box::new(from) as Box<dyn Read + 'a>);
-        Self { from, line: Vec::new(), number: 0, is_whole: true }
+        Self { from, line: Vec::new(), number: 0, is_whole: true, has_prefixes: false }
     }
 
     /// Its first bytes, which are still to be read.
@@ -87,10 +91,13 @@ impl<'a> Source<'a> {
         Ok(Some(&self.line))
     }
 
-    /// The next line as text; invalid bytes become marks.
+    /// The next line as text; invalid bytes become marks. What steers a terminal is left out.
     pub(super) fn text(&mut self) -> Result<Option<(u64, String)>, ImportError> {
-        let number = self.number + 1;
-        Ok(self.line()?.map(|line| (number, String::from_utf8_lossy(line).into_owned())))
+        let (number, has_prefixes) = (self.number + 1, self.has_prefixes);
+        let Some(line) = self.line()? else { return Ok(None) };
+        let line = without_escapes(&String::from_utf8_lossy(line));
+        let line = if has_prefixes { without_prefix(&line).into_owned() } else { line };
+        Ok(Some((number, line)))
     }
 
     /// All of it.
@@ -101,28 +108,58 @@ impl<'a> Source<'a> {
             let what = format!("it is larger than {} MiB: it is another file", MOST_WHOLE >> 20);
             return Err(ImportError::new(what));
         }
-        Ok(bytes)
+        Ok(if self.has_prefixes { without_prefixes(&bytes).into_bytes() } else { bytes })
     }
 }
 
-/// What was read, so that it can be read again before what follows.
-pub(super) fn again<'a>(head: Vec<u8>, rest: Source<'a>) -> Source<'a> {
-    Source::new(std::io::Cursor::new(head).chain(rest.from))
+/// A text without what other programs put before its lines.
+pub(super) fn without_prefixes(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        out.push_str(&without_prefix(&without_escapes(line)));
+    }
+    out
 }
+
+/// What was read, so that it can be read again before what follows; `has_prefixes` says that other
+/// programs put something before each line.
+pub(super) fn again<'a>(head: Vec<u8>, rest: Source<'a>, has_prefixes: bool) -> Source<'a> {
+    let source = Source::new(std::io::Cursor::new(head).chain(rest.from));
+    Source { has_prefixes, ..source }
+}
+
+/// What a sequence that steers a terminal begins with: as a byte, and as terminals and pagers show
+/// that byte.
+const ESCAPES: [&str; 3] = ["\u{1b}[", "^[[", "\u{241b}["];
 
 /// A text without the sequences that steer a terminal: programs that redraw their lines leave them
 /// in a file.
 pub(super) fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find('\u{1b}') {
-        let (before, escape) = rest.split_at(at);
+    let first = |rest: &str| {
+        let found = ESCAPES.iter().filter_map(|begin| Some((rest.find(begin)?, begin.len())));
+        found.min()
+    };
+    while let Some((at, length)) = first(rest) {
+        let (before, sequence) = rest.split_at(at);
+        let (begin, sequence) = sequence.split_at(length);
         out.push_str(before);
-        let sequence = escape.strip_prefix("\u{1b}[").unwrap_or("");
         let end = sequence.find(|c: char| ('@'..='~').contains(&c));
-        rest = end.map_or_else(|| escape.get(1..), |end| sequence.get(end + 1..)).unwrap_or("");
+        let is_one = |end: &usize| {
+            let parameters = sequence.get(..*end).unwrap_or_default();
+            parameters.chars().all(|c| (' '..='?').contains(&c))
+        };
+        rest = match end.filter(is_one) {
+            Some(end) => sequence.get(end + 1..).unwrap_or_default(),
+            None => {
+                out.push_str(begin);
+                sequence
+            }
+        };
     }
-    out + rest
+    (out + rest).replace('\u{1b}', "")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Smallest, mean and largest latency as a file states them beside its samples. They must go
-//! together, and with the histogram: a file of which they do not was damaged or edited.
+//! together, and with the histogram: a file of which they do not contradicts itself.
 
 /// What a file states of a series, in its unit.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl Stated<'_> {
 }
 
 /// What is to be thought of a file that contradicts itself.
-const EDITED: &str = "the file is damaged or was edited";
+const EDITED: &str = "the file contradicts itself";
 
 /// What a bin may differ from a latency that it counts: `tardy export` counts a sample where the
 /// middle of its bucket lies.
@@ -99,7 +99,7 @@ mod tests {
     fn smallest_mean_and_largest_go_together() {
         assert_eq!(stated(3.0, 5.7, 5.0).ordered(), Ok(()), "rounded down");
         for (own, said) in [
-            (stated(9.0, 9.0, 3.0), "thread 0: Min 9 is above Max 3: the file is damaged"),
+            (stated(9.0, 9.0, 3.0), "thread 0: Min 9 is above Max 3: the file contradicts"),
             (stated(3.0, 2.0, 9.0), "thread 0: Avg 2 is below Min 3: "),
             (stated(3.0, 10.0, 9.0), "thread 0: Avg 10 is above Max 9: "),
         ] {

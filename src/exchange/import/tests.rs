@@ -125,16 +125,17 @@ fn what_a_file_leaves_open_is_a_caveat() {
             &["latencies_hidden", "latencies_rounded", "unit_assumed", "counts_differ"][..],
         ),
         (stream, &["stream_gaps", "unit_assumed", "latencies_rounded"]),
-        (summary, &["no_distribution", "latencies_rounded"]),
+        (summary, &["no_distribution", "unit_assumed", "latencies_rounded"]),
         (points, &["points_only", "unit_assumed"]),
         (oslat, &["turns_left_out", "latencies_rounded"]),
         (rteval, &["kinds_pooled", "latencies_rounded"]),
         (latency, &["counts_estimated", "no_distribution"]),
     ];
-    for (file, codes) in all {
+    for (file, wanted) in all {
         let (_place, _, document) = made(&text(file).unwrap());
-        let found: Vec<&str> = document.caveats.iter().map(|own| own.code.as_str()).collect();
-        let wanted: Vec<&str> = codes.iter().copied().chain(["facts_missing"]).collect();
+        let codes = document.caveats.iter().map(|own| own.code.as_str());
+        let found: Vec<&str> = codes.filter(|code| *code != "few_samples").collect();
+        let wanted: Vec<&str> = wanted.iter().copied().chain(["facts_missing"]).collect();
         assert!(wanted.iter().all(|code| found.contains(code)), "{found:?} {wanted:?}");
         assert_eq!(found.len(), wanted.len(), "{found:?}");
     }
@@ -170,11 +171,10 @@ fn a_unit_beside_the_one_that_a_file_states_is_refused() {
         let unit = Some(LatencyUnit::Nanoseconds);
         read_as(text, &ImportOptions { unit, ..ImportOptions::default() })
     };
-    let line = "T: 0 ( 1) P:80 I:1000 C:      9 Min:      9 Act:    9 Avg:    9 Max:       9\n";
     let json = r#"{"cmdline:": "cyclictest", "rt_test_version:": "2.40", "thread": {"0":
         {"cycles": 2, "min": 1, "max": 2, "avg": 1.5, "cpu": 0}}}"#;
     let oslat = "oslat V 2\n Core: 0\n 001 (us): 7\n 002 (us): 1\n Maximum: 2 (us)\n";
-    for file in [line, json, oslat] {
+    for file in [json, oslat] {
         let error = as_ns(file).unwrap_err().to_string();
         let said = "--unit says nanoseconds, and the file microseconds: leave --unit out";
         assert_eq!(error, said);

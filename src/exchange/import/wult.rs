@@ -63,7 +63,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
         let fields: Vec<&str> = line.split(',').collect();
         if fields.len() != names.len() || !source.is_whole() {
             let what = format!(
-                "\"{}\" has {} of {} columns, or no end: it was cut",
+                "\"{}\" has {} of {} columns, or no end of line",
                 cut(&line, 80),
                 fields.len(),
                 names.len()
@@ -158,7 +158,7 @@ mod tests {
             ("cpu: 3", "cpu: [3]", "info.yml: line 1: \"cpu: [3]\" is not a plain value"),
             ("devid: tdt", "cpu: 4", "info.yml: line 4: \"cpu\" is there twice"),
             ("reportid: a-b", "reportid", "info.yml: line 6: \"reportid\" is not a line"),
-            ("toolver: 1.9.8\n", "toolver: 1.9", "info.yml: line 9: it has no end"),
+            ("toolver: 1.9.8\n", "toolver: 1.9", "info.yml: line 9: its last line has no end"),
         ] {
             assert!(INFO.contains(from), "{from}");
             let error = beside(POINTS, &INFO.replace(from, to)).unwrap_err().to_string();

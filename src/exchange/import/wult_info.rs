@@ -100,7 +100,7 @@ fn lines(text: &str) -> Result<Vec<Line>, ImportError> {
     for (number, line) in (1_u64..).zip(text.split_inclusive('\n')) {
         let refused = |what: String| refused(Some(number), what);
         if !line.ends_with('\n') {
-            return Err(refused("it has no end: the file was cut".into()));
+            return Err(refused("its last line has no end".into()));
         }
         let line = line.trim_end();
         if line.is_empty() || line.starts_with('#') || line == "---" {

@@ -15,7 +15,10 @@ use super::{
     source::{ImportError, Source},
     times::decimal,
 };
-use crate::run::ImportCaveat;
+use crate::{
+    run::{FileLoss, ImportCaveat},
+    units::many,
+};
 
 /// Whether it begins as such a file does.
 pub(super) fn is_it(head: &str) -> bool {
@@ -31,21 +34,30 @@ pub(super) fn read(
     let series = sheet.series("all", None)?;
     let (mut period_us, mut seconds) = (None, 0_u64);
     let (mut min, mut max, mut sum) = (i64::MAX, i64::MIN, 0_i64);
+    let (mut overruns, mut is_over) = (0_u64, false);
     while let Some((number, line)) = source.text()? {
         period_us = period_us.or_else(|| period(&line));
+        is_over |= line.starts_with("RTS|");
         if !line.starts_with("RTD|") {
             continue;
+        }
+        if is_over {
+            let what = "a second run begins before this line: import one file for each";
+            return Err(ImportError::at(number, what));
         }
         let mut fields = line.split('|').skip(1);
         let mut ns = || decimal(fields.next().unwrap_or_default(), 3);
         let (Some(low), Some(mean), Some(high)) = (ns(), ns(), ns()) else {
             return Err(ImportError::at(number, "a line RTD has smallest, mean and largest, us"));
         };
+        let overrun = fields.next().and_then(|field| field.trim().parse().ok());
+        overruns = overrun.unwrap_or(0).max(overruns);
         (min, max, sum) = (min.min(low), max.max(high), sum.saturating_add(mean));
         seconds += 1;
     }
     let Some(period_us) = period_us.filter(|_| seconds > 0) else {
-        let what = "it has no line \"Sampling period: 100 us\", or no line RTD: it was cut";
+        let what = "a line with its period (\"Sampling period: 100 us\", \"RTT| ... 1000 us \
+                    period\") and lines RTD were expected, and one of these is missing";
         return Err(ImportError::new(what));
     };
     let samples = seconds.saturating_mul(1_000_000 / period_us);
@@ -54,15 +66,23 @@ pub(super) fn read(
     sheet.parameter("interval_ns", period_us.saturating_mul(1_000));
     sheet.duration_ns = seconds.checked_mul(1_000_000_000);
     sheet.caveats.push(ImportCaveat::CountsEstimated { samples: samples.max(1) });
+    if overruns > 0 {
+        let what = many(overruns, "overrun");
+        sheet.caveats.push(ImportCaveat::Loss(FileLoss::Stated { what }));
+    }
     Ok(sheet)
 }
 
-/// `== Sampling period: 100 us`
+/// `== Sampling period: 100 us`, or `RTT|  00:00:01  (user, 1000 us period, priority 90, CPU1)`.
 fn period(line: &str) -> Option<u64> {
-    let (_, rest) = line.split_once("Sampling period:")?;
-    let mut words = rest.split_whitespace();
-    let number = words.next()?.parse().ok().filter(|us| (1..=1_000_000).contains(us));
-    number.filter(|_| words.next() == Some("us"))
+    let number = match line.split_once("Sampling period:") {
+        Some((_, rest)) => {
+            let mut words = rest.split_whitespace();
+            words.next().filter(|_| words.next() == Some("us"))?
+        }
+        None => line.split_once(" us period")?.0.rsplit([' ', ',', '(']).next()?,
+    };
+    number.parse().ok().filter(|us| (1..=1_000_000).contains(us))
 }
 
 #[cfg(test)]
@@ -92,7 +112,7 @@ mod tests {
         let odd = LATENCY.replace("12.410|       0|     0|     -0.302", "x|0|0|0");
         let error = text(&odd).unwrap_err().to_string();
         assert!(error.starts_with("line 8: a line RTD"), "{error}");
-        let without = LATENCY.replace("Sampling period", "Period");
-        assert!(text(&without).unwrap_err().to_string().contains("it was cut"));
+        let without = LATENCY.replace("eriod", "erio");
+        assert!(text(&without).unwrap_err().to_string().contains("with its period"));
     }
 }

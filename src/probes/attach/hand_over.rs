@@ -1,4 +1,5 @@
-//! Late wake-ups and cycles on their way from the programs to whoever wants to know of them.
+//! Late wake-ups and cycles on their way from the programs to the threads that explain and profile
+//! them.
 
 use std::{collections::HashMap, sync::mpsc::Sender};
 

@@ -66,7 +66,7 @@ pub(super) struct AttachSource {
     gone_ns: Option<i64>,
     ended_ns: Option<i64>,
     finished: Option<FinishedAttach>,
-    /// Who wants to know of cycles that missed their deadline.
+    /// The profile takes cycles that missed their deadline from here.
     pub(super) late_cycles: Option<Sender<LateCycle>>,
 }
 
@@ -224,7 +224,7 @@ impl AttachSource {
         ended.into_iter().for_each(|place| self.programs.release(place));
     }
 
-    /// Late wake-ups and cycles go to whoever wants to know of them.
+    /// Late wake-ups and cycles go to the threads that explain and profile them.
     fn hand_over(&mut self) {
         self.programs.watch_waits();
         hand_over(&self.programs, &mut self.followed, self.late_cycles.as_ref());

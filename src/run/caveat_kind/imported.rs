@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::file_loss::FileLoss;
 use crate::{
     run::caveat::Effect,
     units::{Nanos, count, many},
@@ -114,6 +115,8 @@ pub enum ImportCaveat {
         /// The series with such a sample.
         series: Vec<String>,
     },
+    /// The file has less than happened.
+    Loss(FileLoss),
     /// Some of the samples were lost before the file was written.
     StreamGaps {
         /// How many.
@@ -183,6 +186,7 @@ impl ImportCaveat {
             ),
             Self::LateSamplesOnly { .. } => ("late_samples_only", Weakens, WITH_TABLE),
             Self::InterruptsOnly { .. } => ("interrupts_only", Informs, BY_THREADS),
+            Self::Loss(loss) => loss.words(),
             Self::StreamGaps { .. } => (
                 "stream_gaps",
                 Weakens,
@@ -254,6 +258,7 @@ impl ImportCaveat {
                  and the thread, of which the file has nothing, was later.",
                 series.join(", ")
             ),
+            Self::Loss(loss) => loss.text(),
             Self::StreamGaps { missing, samples } => gaps_text(*missing, *samples),
         }
     }

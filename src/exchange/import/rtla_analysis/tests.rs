@@ -252,7 +252,7 @@ fn a_damaged_analysis_is_refused_with_its_line() {
         let error = text(&cut).unwrap_err().to_string();
         assert!(error.starts_with("line 2: the analysis of CPU 3 has no latency"), "{error}");
         let error = text(&format!("{TOP}{cut}")).unwrap_err().to_string();
-        assert!(error.contains("so that it was cut"), "{error}");
+        assert!(error.contains("which was expected there"), "{error}");
     }
     for at in [2, 3, 4, 5, 6] {
         let left: Vec<&str> =
