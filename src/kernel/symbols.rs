@@ -11,7 +11,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     /// All names, one after the other.
-    names: String,
+    names: Vec<u8>,
     /// Address, and where the name ends; sorted by address.
     functions: Vec<(u64, usize, usize)>,
     hidden: bool,
@@ -35,24 +35,21 @@ impl Symbols {
     /// By bytes, since there are more than 100,000 lines, which tests read in a debug build.
     fn parse(text: &[u8]) -> Self {
         let mut symbols = Self::default();
-        let mut seen = false;
-        let mut rest = text;
-        while !rest.is_empty() {
-            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            let line;
-            (line, rest) = (&rest[..end], rest.get(end + 1..).unwrap_or_default());
-            let Some((address, name)) = function(line) else { continue };
-            seen = true;
-            if let Ok(address @ 1..) = u64::from_str_radix(address, 16) {
-                let start = symbols.names.len();
-                symbols.names.push_str(name);
-                symbols.functions.push((address, start, symbols.names.len()));
+        let (mut seen, mut at) = (false, 0);
+        while at < text.len() {
+            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+            if let Some((address, name)) = function(&text[at..end]) {
+                seen = true;
+                if address != 0 {
+                    let start = symbols.names.len();
+                    symbols.names.extend_from_slice(name);
+                    symbols.functions.push((address, start, symbols.names.len()));
+                }
             }
+            at = end + 1;
         }
         symbols.hidden = seen && symbols.functions.is_empty();
-        // Several names of one function: the first one stays.
         symbols.functions.sort_by_key(|&(address, ..)| address);
-        symbols.functions.dedup_by_key(|&mut (address, ..)| address);
         symbols
     }
 
@@ -66,22 +63,37 @@ impl Symbols {
     #[must_use]
     pub fn name(&self, address: u64) -> Option<(&str, u64)> {
         let after = self.functions.partition_point(|&(start, ..)| start <= address);
-        let (function, start, end) = *self.functions.get(after.checked_sub(1)?)?;
+        let mut at = after.checked_sub(1)?;
+        // Several names of one function: the first one counts.
+        while at > 0 && self.functions[at - 1].0 == self.functions[at].0 {
+            at -= 1;
+        }
+        let (function, start, end) = self.functions[at];
         let offset = address - function;
-        (offset < LONGEST).then(|| (&self.names[start..end], offset))
+        let name = str::from_utf8(&self.names[start..end]).ok()?;
+        (offset < LONGEST).then_some((name, offset))
     }
 }
 
 /// Address and name, if the line is that of a function.
-fn function(line: &[u8]) -> Option<(&str, &str)> {
+fn function(line: &[u8]) -> Option<(u64, &[u8])> {
     let gap = memchr::memchr(b' ', line)?;
     let [b't' | b'T' | b'w' | b'W', b' ', name @ ..] = &line[gap + 1..] else { return None };
+    let mut address = 0;
+    for &digit in &line[..gap] {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        address = address << 4 | u64::from(value);
+    }
     let name = memchr::memchr(b'\t', name).map_or(name, |end| &name[..end]);
     // The compiler puts padding before functions that has names too.
     if name.is_empty() || name.starts_with(b"__pfx_") {
         return None;
     }
-    Some((str::from_utf8(&line[..gap]).ok()?, str::from_utf8(name).ok()?))
+    Some((address, name))
 }
 
 #[cfg(test)]
