@@ -173,7 +173,12 @@ static __always_inline u32 sleep_reason(struct task_struct *task, u64 state)
 /* Of a task that is ready. */
 static __always_inline u32 ready_reason(struct task_struct *prev)
 {
-    switch (hold_of(prev, prev->pid, prev->prio)) {
+    u32 pid = prev->pid;
+
+    /* Nothing holds the idle task. */
+    if (!pid)
+        return TARDY_OUT_PREEMPTED;
+    switch (hold_of(prev, pid, prev->prio)) {
     case TARDY_HELD_BY_QUOTA:
         return TARDY_OUT_THROTTLED;
     case TARDY_HELD_BY_BUDGET:

@@ -87,10 +87,10 @@ static __always_inline u32 hold_of(struct task_struct *task, u32 pid, int prio)
  * kernel/sched/deadline.c, __put_prev_set_next_dl_server in kernel/sched/sched.h). Where there is
  * one of sched_ext as well, the pointer tells which.
  */
-static __always_inline int is_served(struct task_struct *task, int prio)
+static __always_inline int is_served(struct task_struct *task)
 {
-    if (prio < MAX_RT_PRIO || !bpf_core_field_exists(task->dl_server)
-        || !bpf_core_field_exists(struct rq, fair_server))
+    if (!bpf_core_field_exists(task->dl_server) || !bpf_core_field_exists(struct rq, fair_server)
+        || task->prio < MAX_RT_PRIO)
         return 0;
     struct sched_dl_entity *server = task->dl_server;
     if (!server || !bpf_core_field_exists(struct rq, ext_server))
@@ -104,7 +104,7 @@ static __always_inline u32 runs_ahead(struct task_struct *task, int prio)
 {
     if (prio < MAX_RT_PRIO)
         return 0;
-    if (is_served(task, prio))
+    if (is_served(task))
         return TARDY_SERVED;
     return is_real_time_throttled(task, 0) ? TARDY_THROTTLED : 0;
 }

@@ -48,7 +48,7 @@ const _: () = assert!(size_of::<ThreadRecord>() == THREAD * 8);
 /// The words of `struct tardy_settings`.
 const LATE_NS: usize = 0;
 const MAX_PRIO_AND_FACTOR: usize = 1;
-const SHIFT_AND_MIN_COUNT: usize = 2;
+const MIN_COUNT: usize = 2;
 const STACKS_LOST: usize = 4;
 const FREQUENCIES: usize = 6;
 
@@ -77,8 +77,8 @@ impl RecorderMemory {
         let mapped = MappedWords::new(descriptor, WORDS)?;
         let memory = Self { mapped, descriptor: descriptor.try_clone_to_owned()? };
         // The smallest preempt count is still to be found.
-        memory.word(SHIFT_AND_MIN_COUNT).store(u64::MAX << 32, Relaxed);
-        memory.watch(NO_THREAD, ThreadHash { factor: 0, shift: 0 });
+        memory.word(MIN_COUNT).store(u64::from(u32::MAX), Relaxed);
+        memory.watch(NO_THREAD, ThreadHash { factor: 0 });
         memory.set_late_ns(u64::MAX);
         Ok(memory)
     }
@@ -92,8 +92,6 @@ impl RecorderMemory {
     }
 
     fn watch(&self, max_prio: i32, hash: ThreadHash) {
-        let count = self.word(SHIFT_AND_MIN_COUNT).load(Relaxed) >> 32 << 32;
-        self.word(SHIFT_AND_MIN_COUNT).store(count | u64::from(hash.shift), Relaxed);
         let prio = u64::from(max_prio.cast_unsigned());
         self.word(MAX_PRIO_AND_FACTOR).store(prio | u64::from(hash.factor) << 32, Release);
     }
@@ -188,12 +186,11 @@ impl RecorderMemory {
 #[derive(Debug, Clone, Copy)]
 struct ThreadHash {
     factor: u32,
-    shift: u32,
 }
 
 impl ThreadHash {
     fn slot(self, tid: u32) -> usize {
-        (tid.wrapping_mul(self.factor) >> self.shift) as usize % HASH_SLOTS
+        (tid.wrapping_mul(self.factor) >> header::TARDY_HASH_SHIFT) as usize
     }
 }
 
@@ -203,11 +200,10 @@ fn thread_hash(tids: &[u32]) -> Option<(ThreadHash, Vec<u16>)> {
     if tids.len() > THREADS {
         return None;
     }
-    // Threads that were started one after the other differ in their last bits.
-    let plain = ThreadHash { factor: 1, shift: 0 };
+    // Threads that were started one after the other differ in their last bits, which this leaves.
+    let plain = ThreadHash { factor: 1 << header::TARDY_HASH_SHIFT };
     let mixed = (0..ATTEMPTS).map(|attempt| ThreadHash {
         factor: 0x9e37_79b1_u32.wrapping_add(attempt.wrapping_mul(0x6a09_e668)) | 1,
-        shift: 16,
     });
     std::iter::once(plain).chain(mixed).find_map(|hash| Some((hash, slots(tids, hash)?)))
 }
@@ -286,8 +282,7 @@ mod tests {
             ("late_ns", LATE_NS * 8, 8),
             ("max_prio", MAX_PRIO_AND_FACTOR * 8, 4),
             ("hash_factor", MAX_PRIO_AND_FACTOR * 8 + 4, 4),
-            ("hash_shift", SHIFT_AND_MIN_COUNT * 8, 4),
-            ("min_preempt_count", SHIFT_AND_MIN_COUNT * 8 + 4, 4),
+            ("min_preempt_count", MIN_COUNT * 8, 4),
             ("stacks_lost", STACKS_LOST * 8, 8),
         ] {
             assert_eq!(settings.field(field), (at, bytes), "{field}");
@@ -332,8 +327,7 @@ mod tests {
         let found = |tid: i32| {
             let words = memory.mapped.words();
             let word = words[MAX_PRIO_AND_FACTOR].load(Relaxed);
-            let shift = words[SHIFT_AND_MIN_COUNT].load(Relaxed) as u32;
-            let hash = ThreadHash { factor: (word >> 32) as u32, shift };
+            let hash = ThreadHash { factor: (word >> 32) as u32 };
             let slot = hash.slot(tid.cast_unsigned());
             let entry = words[HASH_AT + slot / 4].load(Relaxed) >> (slot % 4 * 16) & 0xffff;
             let record = memory.records().get(usize::try_from(entry).unwrap().checked_sub(1)?)?;

@@ -33,8 +33,7 @@ char LICENSE[] SEC("license") = "GPL";
  */
 static __always_inline struct tardy_thread *find_thread(u32 pid)
 {
-    u32 slot = pid * memory.settings.hash_factor >> (memory.settings.hash_shift & 31);
-    u32 entry = memory.thread_hash[slot & (TARDY_HASH_SLOTS - 1)];
+    u32 entry = memory.thread_hash[pid * memory.settings.hash_factor >> TARDY_HASH_SHIFT];
 
     if (entry == 0)
         return NULL;
@@ -383,7 +382,7 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
         trace_wakeup(thread, task, current, &tc);
     u32 flags = thread ? hold_of(task, pid, prio) : 0;
     u32 by = current->pid;
-    if (is_served(current, current->prio))
+    if (is_served(current))
         flags |= TARDY_SERVED;
     write_event(&tc, TARDY_WAKING, flags, prio, pid, by, task_cpu(task));
     if (thread) {
@@ -433,6 +432,9 @@ static __always_inline void trace_switch_in(void *ctx, struct tardy_thread *thre
                                             const struct trace_context *tc)
 {
     if (!end_wakeup(thread, tc->cpu_id, tc->now_ns) || !config.stacks)
+        return;
+    /* Where nobody is suspected, what is in time changes nothing in either. */
+    if (!thread->suspect && !is_late(thread, tc->now_ns, tc->now_ns - thread->waking_ns))
         return;
     adapt_walk_interval(thread, prev, tc);
     if (should_walk_prev(thread, prev, next, tc)) {

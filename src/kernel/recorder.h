@@ -11,8 +11,9 @@
 #define TARDY_THREADS 4096
 #define TARDY_STACKS 1024
 #define TARDY_FRAMES 32
-/* Slots of the hash table from a thread's number to its record; a power of two. */
+/* Slots of the hash table from a thread's number to its record; what is left of 32 bits then. */
 #define TARDY_HASH_SLOTS 65536
+#define TARDY_HASH_SHIFT 16
 /* Frequencies that CPUs were set to, of all of them together; a power of two. */
 #define TARDY_FREQUENCIES 4096
 
@@ -251,8 +252,7 @@ struct tardy_config {
 struct tardy_settings {
     unsigned long long late_ns; /* stacks are walked for what is later than this */
     int max_prio;               /* the greatest number of a measured thread; -2: there is none */
-    unsigned int hash_factor;   /* the slot of a thread: number x hash_factor >> hash_shift */
-    unsigned int hash_shift;
+    unsigned int hash_factor;   /* the slot of a thread: number x hash_factor >> TARDY_HASH_SHIFT */
     unsigned int min_preempt_count; /* in an interrupt of code that could be preempted */
     unsigned long long stacks;  /* how many were walked */
     unsigned long long stacks_lost; /* and how many could not be */
