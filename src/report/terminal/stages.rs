@@ -86,7 +86,7 @@ fn row(name: &str, stage: &str, series: &SeriesSummary) -> Vec<String> {
 /// Overhead of tracing for a median wake-up in virtual time, with Debian's 6.1
 /// (docs/explanation/overhead.md).
 const IN_COUNTED_TIME: [(TraceMode, &str); 2] =
-    [(TraceMode::Stages, "1.5 us"), (TraceMode::Peaks, "2.7 us")];
+    [(TraceMode::Stages, "1.2 us"), (TraceMode::Peaks, "2.7 us")];
 
 /// What tracing costs, as far as that is known of this machine.
 pub(super) fn push_cost(out: &mut String, document: &Document) {
