@@ -27,6 +27,9 @@ use crate::{
     store::{Store, check_name},
 };
 
+/// What stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
 /// Of a result of wult or ndl: its samples.
 const POINTS_FILE: &str = "datapoints.csv";
 
@@ -43,7 +46,9 @@ const INFO_FILE: &str = "info.yml";
 #[command(after_help = "Exit codes: 0 all imported; 2 a file that cannot be imported, or \
                         nothing in a directory is. What is imported up to then stays.")]
 pub(super) struct ImportFlags {
-    /// Files, or directories of files
+    /// Files, directories of files, or - for standard input
+    ///
+    /// Files may be packed by gzip, and texts may be UTF-16.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Name of the run and of its directory
@@ -112,6 +117,10 @@ pub(super) fn import(flags: &ImportFlags, store: &Store, argv: &[String]) -> Res
     }
     let mut made = Vec::new();
     for path in &flags.files {
+        if path.as_os_str() == STANDARD_INPUT {
+            made.push(read(flags, path, (io::stdin(), None), (store, argv))?);
+            continue;
+        }
         let about = fs::metadata(path).with_context(|| format!("{}", path.display()))?;
         if about.is_dir() {
             made.extend(directory(flags, path, store, argv)?);
@@ -194,6 +203,17 @@ fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Resu
     let file = File::open(path).with_context(named)?;
     let about = file.metadata().with_context(named)?;
     let written_at = about.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+    read(flags, path, (file, written_at), (store, argv))
+}
+
+/// Reads one file, or standard input, and makes a run of it.
+fn read(
+    flags: &ImportFlags,
+    path: &Path,
+    (file, written_at): (impl io::Read, Option<jiff::Timestamp>),
+    (store, argv): (&Store, &[String]),
+) -> Result<Document> {
+    let named = || plain_path(path);
     let unit = flags.unit.map(|unit| match unit {
         UnitName::Ns => LatencyUnit::Nanoseconds,
         UnitName::Us => LatencyUnit::Microseconds,

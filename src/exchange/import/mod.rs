@@ -20,6 +20,7 @@ mod lmbench;
 mod lmbench_table;
 mod making;
 mod oslat;
+mod packed;
 mod perf_script;
 mod perf_tasks;
 mod perf_timehist;
@@ -304,7 +305,7 @@ pub fn read(
     format: Option<&'static ImportFormat>,
     options: &ImportOptions,
 ) -> Result<Sheet, ImportError> {
-    let mut source = Source::new(from);
+    let mut source = Source::new(packed::plain(from)?);
     let mut head = source.head()?;
     // A mark that editors of other systems put before a text.
     if head.starts_with(BYTE_ORDER_MARK) {

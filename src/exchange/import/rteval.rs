@@ -34,6 +34,10 @@ struct Found {
     sheet: Sheet,
     /// The names of the elements around, outermost first.
     around: Vec<String>,
+    /// Date and time of its start, as it writes them.
+    began: [String; 2],
+    /// The names of the loads.
+    loads: Vec<String>,
     /// The series of the core that is read, and the samples that it states.
     core: Option<usize>,
     stated: Option<u64>,
@@ -59,6 +63,8 @@ pub(super) fn read(
     let mut found = Found {
         sheet: Sheet::new("rteval", Some("timer")),
         around: Vec::new(),
+        began: Default::default(),
+        loads: Vec::new(),
         core: None,
         stated: None,
         cpu: 0,
@@ -85,24 +91,24 @@ pub(super) fn read(
             _ => {}
         }
     }
-    let mut sheet = found.sheet;
-    sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: true });
-    Ok(sheet)
+    Ok(found.finish())
 }
 
-/// `-h 3500`, `-h3500` or `--histogram=3500` of cyclictest.
+/// The bins that cyclictest was told to have.
 fn bins_of(command: &str) -> Option<u64> {
-    let mut words = command.split_whitespace();
-    while let Some(word) = words.next() {
-        let own = match word {
-            "-h" | "--histogram" => words.next(),
-            word => word.strip_prefix("--histogram=").or_else(|| word.strip_prefix("-h")),
-        };
-        if let Some(bins) = own.and_then(|own| own.parse().ok()) {
-            return Some(bins);
-        }
-    }
-    None
+    let words: Vec<&str> = command.split_whitespace().collect();
+    flag_of(&words, ["-h", "--histogram"]).and_then(|bins| bins.parse().ok())
+}
+
+/// The value of a flag with a number: `-h 3500`, `-h3500` or `--histogram=3500`.
+fn flag_of<'a>(words: &[&'a str], [short, long]: [&str; 2]) -> Option<&'a str> {
+    let is_number = |text: &&str| text.parse::<i64>().is_ok();
+    words.iter().enumerate().find_map(|(at, word)| {
+        let joined = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
+        let joined = joined.or_else(|| word.strip_prefix(short)).filter(is_number);
+        let next = || words.get(at + 1).copied().filter(|_| *word == short || *word == long);
+        joined.or_else(next).filter(is_number)
+    })
 }
 
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
@@ -111,6 +117,35 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
 }
 
 impl Found {
+    fn is_of_run(&self) -> bool {
+        self.around.iter().rev().nth(1).is_some_and(|above| above == "run_info")
+    }
+
+    /// What the file says of the run as a whole.
+    fn finish(self) -> Sheet {
+        let mut sheet = self.sheet;
+        let began = self.began.join(" ");
+        // Of which zone the file does not say.
+        let began = began.parse::<jiff::civil::DateTime>().ok();
+        let began = began.and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC).ok());
+        sheet.started_at = began.map(|time| time.timestamp());
+        let words: Vec<&str> = sheet.command.split_whitespace().collect();
+        let number = |flags| flag_of(&words, flags).and_then(|value| value.parse::<i64>().ok());
+        let interval_us = number(["-i", "--interval"]);
+        let priority = number(["-p", "--priority"]);
+        if let Some(us) = interval_us {
+            sheet.parameter("interval_ns", us.saturating_mul(1_000));
+        }
+        if let Some(priority) = priority {
+            sheet.parameter("priority", priority);
+        }
+        if !self.loads.is_empty() {
+            sheet.parameter("loads", self.loads.join(", "));
+        }
+        sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: true });
+        sheet
+    }
+
     fn is_within(&self, name: &str) -> bool {
         self.around.last().is_some_and(|last| last == name)
     }
@@ -128,6 +163,19 @@ impl Found {
                     let kinds = "latencies of interrupts, threads and user space";
                     self.sheet.caveats.push(ImportCaveat::KindsPooled { kinds });
                 }
+            }
+            "run_info" => {
+                let part = |name: &str| of(name).and_then(|text| text.parse::<u64>().ok());
+                let parts = [("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1)];
+                let seconds = parts.iter().try_fold(0_u64, |sum, (name, length)| {
+                    sum.checked_add(part(name).unwrap_or(0).checked_mul(*length)?)
+                });
+                let ns = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
+                self.sheet.duration_ns = ns.filter(|ns| *ns > 0);
+            }
+            "command_line" if self.around.iter().any(|above| above == "loads") => {
+                let load = of("name").map(|name| cut(&name, 100));
+                self.loads.extend(load.filter(|_| self.loads.len() < MOST_DEPTH));
             }
             "kernel" if of("is_RT").as_deref() == Some("1") => {
                 let source = "is_RT of the file".into();
@@ -175,6 +223,8 @@ impl Found {
             Some("node") if is_uname => facts.hostname = cut(text, 200),
             Some("kernel") if is_uname => facts.kernel = cut(text, 200),
             Some("arch") if is_uname => facts.architecture = cut(text, 40),
+            Some("date") if self.is_of_run() => self.began[0] = cut(text, 40),
+            Some("time") if self.is_of_run() => self.began[1] = cut(text, 40),
             Some("samples") if self.core.is_some() => self.stated = text.parse().ok(),
             Some("minimum") if self.core.is_some() => self.extremes[0] = text.parse().ok(),
             Some("maximum") if self.core.is_some() => self.extremes[1] = text.parse().ok(),
@@ -239,6 +289,15 @@ mod tests {
         assert_eq!((sheet.facts.hostname.as_str(), sheet.version.as_str()), ("box", "3.9"));
         assert_eq!(sheet.facts.preemption.model, "rt");
         assert!(caveats(&sheet).contains("states 301 samples of cpu1, and has 300"));
+        assert_eq!(sheet.duration_ns, Some(600_000_000_000));
+        assert_eq!(sheet.parameters["interval_ns"], 100_000);
+        let whole = SUMMARY.replace("</date>", "</date><time>17:34:17</time>").replace(
+            "<Measurements>",
+            "<loads><command_line name=\"kcompile\" run=\"1\"/></loads><Measurements>",
+        );
+        let whole = text(&whole).unwrap();
+        assert_eq!(whole.started_at.unwrap().to_string(), "2026-11-25T17:34:17Z");
+        assert_eq!(whole.parameters["loads"], "kcompile");
         let timerlat = SUMMARY.replace("<cyclictest ", "<timerlat ");
         let timerlat = timerlat.replace("</cyclictest", "</timerlat");
         assert!(caveats(&text(&timerlat).unwrap()).contains("kinds_pooled"));
