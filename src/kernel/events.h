@@ -191,13 +191,26 @@ static __always_inline u32 ready_reason(struct task_struct *prev)
     return TARDY_OUT_PREEMPTED;
 }
 
+/*
+ * Whether a task that leaves its CPU in this state does so for a signal, a debugger, or the freezer
+ * of its cgroup. That of version 2 lets it sleep as for an event (do_freezer_trap in
+ * kernel/signal.c), and only `frozen` tells it.
+ */
+static __always_inline int is_stopped(struct task_struct *prev, u64 prev_state)
+{
+    if (prev_state & (__TASK_STOPPED | __TASK_TRACED | TASK_FROZEN))
+        return 1;
+    return (prev_state & TASK_INTERRUPTIBLE) && bpf_core_field_exists(prev->frozen)
+           && BPF_CORE_READ_BITFIELD(prev, frozen);
+}
+
 static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_state)
 {
     if (!prev_state)
         return ready_reason(prev);
     if (prev_state & TASK_DEAD)
         return TARDY_OUT_DEAD;
-    if (prev_state & (__TASK_STOPPED | __TASK_TRACED))
+    if (is_stopped(prev, prev_state))
         return TARDY_OUT_STOPPED;
     return sleep_reason(prev, prev_state);
 }

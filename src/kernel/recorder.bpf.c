@@ -472,12 +472,12 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
     int prio = next->prio;
     if (!get_trace_context(&tc))
         return 0;
-    if (prev_state & (__TASK_STOPPED | __TASK_TRACED)) {
+    u32 reason = switch_out_reason(prev, prev_state);
+    if (reason == TARDY_OUT_STOPPED) {
         struct tardy_thread *from = get_thread(prev->pid, prev->prio);
         if (from)
             from->stopped_from_ns = tc.now_ns;
     }
-    u32 reason = switch_out_reason(prev, prev_state);
     if (config.futexes && reason >= TARDY_OUT_FUTEX && can_tell_futex()
         && get_thread(prev->pid, prev->prio))
         trace_futex(&tc, prev, reason);

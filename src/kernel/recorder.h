@@ -93,7 +93,7 @@ enum tardy_futex {
 #define TARDY_OUT_PREEMPTED 0
 #define TARDY_OUT_SLEEPING 1
 #define TARDY_OUT_WAITING 2 /* uninterruptible */
-#define TARDY_OUT_STOPPED 3 /* stopped or traced */
+#define TARDY_OUT_STOPPED 3 /* stopped, traced or frozen */
 #define TARDY_OUT_DEAD 4
 #define TARDY_OUT_THROTTLED 5 /* its group has used up its CPU quota */
 #define TARDY_OUT_IO 6        /* uninterruptible, for a device */

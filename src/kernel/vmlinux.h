@@ -42,6 +42,8 @@ typedef _Bool bool;
 #define __TASK_STOPPED 0x04
 #define __TASK_TRACED 0x08
 #define TASK_DEAD 0x80
+/* Since 6.1. */
+#define TASK_FROZEN 0x8000
 /* Since 5.15, with PREEMPT_RT: asleep for a spinlock or an rwlock, in the midst of anything. */
 #define TASK_RTLOCK_WAIT 0x1000
 
@@ -121,6 +123,7 @@ struct task_struct {
     /* With PREEMPT_RT a task counts its softirqs itself. */
     int softirq_disable_cnt;
     unsigned int in_iowait : 1;
+    unsigned int frozen : 1;
     /* As it is there: otherwise the compiler would read it byte by byte. */
     char comm[16] __attribute__((aligned(8)));
 };

@@ -14,7 +14,7 @@
  *   switch STATE TID           sched_switch: the current task leaves in STATE (R, R+ preempted, S, D,
  *                              IO for D in a wait for a device, L in one for a spinlock, T stopped,
  *                              X dead, S~ with a signal pending, so that it stays, S- asleep on its
- *                              run queue), TID comes
+ *                              run queue, SF frozen by its cgroup), TID comes
  *   waking TID                 sched_waking, by what runs here
  *   fork TID, exit             sched_process_fork and _exit, of the current task
  *   rename TID NAME            task_rename
@@ -229,6 +229,7 @@ static void do_switch(char **args, int is_seen)
         fail("a switch to the current task", args[1]);
     state && !is_stale ? prev->task.nvcsw++ : prev->task.nivcsw++;
     prev->task.in_iowait = is_io;
+    prev->task.frozen = !strcmp(name, "SF");
     prev->task.__state = state;
     prev->task.on_rq = !state || is_stale || is_delayed;
     prev->task.se.sched_delayed = is_delayed;

@@ -74,7 +74,9 @@ fn stages_alone_begin_when_timers_are_told_the_time() {
 fn a_thread_is_stopped_until_it_is_woken_and_no_later_wake_up_ends_that() {
     let stop = "2000 0 switch T 0\n5000 0 waking 7\n5500 0 switch S 7\n";
     let later = "6000 0 switch S 0\n9000 0 waking 7\n9500 0 switch S 7\n";
-    for kernel in ["", "kernel stages\n"] {
+    // The freezer of a cgroup lets it sleep as for an event.
+    let frozen = stop.replace("switch T 0", "switch SF 0");
+    for (kernel, stop) in [("", stop), ("kernel stages\n", stop), ("", &frozen)] {
         let text = format!("{kernel}task 7 49 seven\n1000 0 switch S 7\n{stop}{later}");
         let (_, records) = record_all(&text, &[(7, 49)]);
         let record = records.get(0).unwrap();
