@@ -14,7 +14,18 @@ const CAP_SYS_NICE: u32 = 23;
 /// More than the memory that a run locks, bytes.
 const ENOUGH_MEMORY: u64 = 512 << 20;
 
+/// Whether this process may use its capabilities on the machine: those of another user namespace
+/// than the first give neither priorities nor locked memory (`capable` in kernel/capability.c).
+fn is_in_first_namespace(subject: &CheckedMachine) -> bool {
+    let Some(map) = subject.root.read("/proc/self/uid_map") else { return true };
+    let numbers: Vec<&str> = map.split_ascii_whitespace().collect();
+    numbers == ["0", "0", "4294967295"]
+}
+
 fn has_capability(subject: &CheckedMachine, bit: u32) -> Option<bool> {
+    if !is_in_first_namespace(subject) {
+        return Some(false);
+    }
     let status = subject.root.read("/proc/self/status")?;
     let sets = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(sets.trim(), 16).ok().map(|sets| sets >> bit & 1 == 1)

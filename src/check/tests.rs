@@ -335,6 +335,12 @@ fn rights() {
         assert_ok(code, &none.each_ref().map(|(path, text)| (*path, text.as_str())));
         assert_unknown(code, &[]);
     }
+    let (all, map) = (caps("000001fffeffffff"), "/proc/self/uid_map");
+    let low = limits("0", "8388608");
+    let inner = [(status, all.as_str()), (map, "0 65534 1\n"), (file, &low)];
+    assert_costs("real_time_rights", Serious, "rtprio 95", &inner);
+    let first = [(status, all.as_str()), (map, "         0          0 4294967295\n")];
+    assert_ok("real_time_rights", &first);
     let poor = [(status, caps("0")), (file, limits("0", "8388608"))];
     let poor = poor.each_ref().map(|(path, text)| (*path, text.as_str()));
     assert_costs("real_time_rights", Serious, "rtprio 95", &poor);

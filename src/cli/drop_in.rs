@@ -1,15 +1,16 @@
 //! `tardy cyclictest`: its options and its output, on tardy's loop, with the run kept as well. Also
 //! where tardy is called by the name cyclictest.
 
+mod length;
+mod others;
+
 use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::{
-    Args, CommandFactory as _, FromArgMatches as _,
-    builder::StyledStr,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::{Args, CommandFactory as _, FromArgMatches as _};
 
+use self::length::RunLength;
+pub(super) use self::others::with_tip;
 use super::{Cli, Exit, Verb, output, report, run, setup::exit_of_setup};
 use crate::{
     exchange::export::{
@@ -25,9 +26,6 @@ use crate::{
 /// Between two expiries of a thread.
 const LONGEST_INTERVAL_US: u32 = 3_600_000_000;
 
-/// The longest time in seconds that fits into ns.
-const LONGEST_S: u64 = 9_000_000_000;
-
 /// Rows of a histogram at most, as there.
 const MOST_BINS: u64 = 1_000_000;
 
@@ -37,7 +35,7 @@ const MOST_BINS: u64 = 1_000_000;
 /// and the same interval and priority. Times are in us, as in cyclictest. A link to tardy with the
 /// name cyclictest does the same.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, infer_long_args = true)]
 pub(super) struct CyclictestFlags {
     /// The CPUs of the threads, as 0-3,7; alone or with all, thread N on CPU N
     #[arg(short, long, value_name = "CPUSET", num_args = 0..=1, default_missing_value = "")]
@@ -60,7 +58,7 @@ pub(super) struct CyclictestFlags {
     /// Must be 0: the threads of tardy have one interval
     #[arg(short, long, value_name = "US")]
     distance: Option<u32>,
-    /// How long: a number, or one with m, h or d behind it
+    /// How long: a number, or one with m, h or d behind it; with -l until the first of both
     #[arg(short = 'D', long, value_name = "SECONDS")]
     duration: Option<String>,
     /// How many samples of each thread; 0 for no end
@@ -73,7 +71,7 @@ pub(super) struct CyclictestFlags {
     #[arg(short = 'H', long, value_name = "US", value_parser = number)]
     #[arg(conflicts_with = "histogram")]
     histofall: Option<u64>,
-    /// Write the result as JSON
+    /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Print every sample at the end: task, cycle, latency
@@ -106,46 +104,24 @@ pub(super) struct CyclictestFlags {
     /// Redraw at a new maximum only: tardy draws nothing on standard output
     #[arg(short = 'M', long)]
     refresh_on_max: bool,
+    /// Let CPUs idle as deeply as they do by themselves
+    #[arg(long)]
+    laptop: bool,
+    /// Change nothing of the system: the same as --laptop
+    #[arg(long)]
+    default_system: bool,
+    /// CPUs of the threads that do not measure
+    #[arg(long, value_name = "CPUSET")]
+    mainaffinity: Option<Cpus>,
+    /// Name of the run in the store; not in cyclictest
+    #[arg(long, value_name = "NAME")]
+    run_name: Option<String>,
     /// Write each line at once: tardy always does
     #[arg(short, long)]
     unbuffered: bool,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
-}
-
-/// Options of cyclictest that are not here, short and long, and the way of tardy.
-const OTHERS: [(&str, &str, &str); 12] = [
-    ("-A", "--aligned", "`tardy run --distance TIME` sets expiries apart"),
-    ("-F", "--fifo", "`tardy export last --to json` has the figures"),
-    ("", "--histfile", "`tardy export last --to cyclictest-histogram -o FILE` writes it"),
-    ("", "--laptop", "`tardy run --no-dma-latency` lets CPUs idle"),
-    ("", "--default-system", "`tardy run --no-dma-latency` lets CPUs idle"),
-    ("", "--latency", "`tardy run --max-idle-latency TIME` limits idle states"),
-    ("", "--mainaffinity", "`tardy run --housekeeping CPUS` places the other threads"),
-    ("-o", "--oscope", "`tardy run --raw` keeps every sample"),
-    ("", "--priospread", "`tardy run --threads N --priority-step N` has different priorities"),
-    ("", "--smi", "`tardy run noise` finds what no kernel sees"),
-    ("", "--spike", "`tardy run --peak-over TIME` keeps each late wake-up with its cause"),
-    ("-x", "--posix_timers", "`tardy run --wake timerfd` has another timer"),
-];
-
-/// Says what of tardy is meant where an option of cyclictest is not here.
-pub(super) fn with_tip(mut error: clap::Error) -> clap::Error {
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if error.kind() != ErrorKind::UnknownArgument || !usage.contains("tardy cyclictest") {
-        return error;
-    }
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
-        return error;
-    };
-    let known = OTHERS.iter().find(|(short, long, _)| flag == short || flag == long);
-    if let Some((.., way)) = known {
-        error.remove(ContextKind::SuggestedArg);
-        let tips = vec![StyledStr::from(format!("not covered here: {way}"))];
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-    }
-    error
 }
 
 /// The words of the command line: where tardy is called as cyclictest, those of that verb.
@@ -214,10 +190,16 @@ impl CyclictestFlags {
         if policy != "other" {
             add("--priority", self.priority.max(1).to_string());
         }
-        match (self.loops, &self.duration) {
-            (0, None) => add("--duration", "inf".into()),
-            (0, Some(length)) => add("--duration", length_of(length)?),
-            (loops, _) => add("--samples", loops.to_string()),
+        match RunLength::of(self.loops, self.duration.as_deref(), self.interval)? {
+            RunLength::Endless => add("--duration", "inf".into()),
+            RunLength::Seconds(seconds) => add("--duration", format!("{seconds}s")),
+            RunLength::Samples(loops) => add("--samples", loops.to_string()),
+        }
+        if let Some(cpus) = &self.mainaffinity {
+            add("--housekeeping", cpus.to_string());
+        }
+        if let Some(name) = &self.run_name {
+            add("--name", name.clone());
         }
         if let Some(us) = self.breaktrace {
             add("--stop-over", format!("{us}us"));
@@ -225,6 +207,8 @@ impl CyclictestFlags {
         if self.relative {
             add("--wake", "relative".into());
         }
+        let leaves_idle = self.laptop || self.default_system;
+        words.extend(leaves_idle.then(|| "--no-dma-latency".to_owned()));
         words.extend(self.tracemark.then(|| "--mark-trace".to_owned()));
         words.extend(self.verbose.then(|| "--raw".to_owned()));
         words.extend(self.quiet.then(|| "--quiet".to_owned()));
@@ -259,12 +243,15 @@ impl CyclictestFlags {
 
     /// The policy by its name in tardy.
     fn own_policy(&self) -> Result<&'static str> {
-        Ok(match self.policy.as_deref() {
+        Ok(match self.policy.as_deref().map(str::to_lowercase).as_deref() {
             None if self.priority > 0 => "fifo",
             None | Some("other" | "normal") => "other",
             Some("fifo") => "fifo",
             Some("rr") => "rr",
-            Some(other) => bail!("--policy {other}: tardy measures under fifo, rr and other"),
+            Some(_) => bail!(
+                "--policy {}: tardy measures under fifo, rr and other",
+                self.policy.as_deref().unwrap_or_default()
+            ),
         })
     }
 
@@ -322,7 +309,14 @@ impl CyclictestFlags {
         }
         output::put_columns(&out)?;
         if let Some(path) = &self.json {
-            report::write(path, &json(&counted, style)?)?;
+            let bytes = json(&counted, style)?;
+            if path.as_os_str() == "-" {
+                output::put(&String::from_utf8_lossy(&bytes))?;
+            } else if self.quiet {
+                report::write_quietly(path, &bytes)?;
+            } else {
+                report::write(path, &bytes)?;
+            }
         }
         Ok(())
     }
@@ -370,32 +364,9 @@ fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
     text.trim_start().parse()
 }
 
-/// `10`, `5m`, `1h`, `2d` of cyclictest, as tardy takes it.
-fn length_of(text: &str) -> Result<String> {
-    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let is_known = ["s", "m", "h", "d"].contains(&unit) && !number.is_empty();
-    ensure!(is_known, "-D {text}: write seconds, or a number with m, h or d behind it");
-    ensure!(
-        number.bytes().any(|digit| digit != b'0'),
-        "-D {text}: 0 leaves no time; write 1 or more, or leave -D out to continue until Ctrl-C"
-    );
-    let each_s: u64 = match unit {
-        "d" => 86_400,
-        "h" => 3_600,
-        "m" => 60,
-        _ => 1,
-    };
-    let is_possible = number.parse().is_ok_and(|own: u64| own <= LONGEST_S / each_s);
-    ensure!(is_possible, "-D {text}: it is longer than 292 years; leave -D out for no end");
-    Ok(format!("{number}{unit}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{others::OTHERS, *};
     use crate::cli::command;
 
     fn parsed(line: &str) -> CyclictestFlags {
@@ -427,6 +398,14 @@ mod tests {
         assert!(words.contains("--policy other") && !words.contains("--priority"), "{words}");
         assert!(run_words("tardy cyclictest -a 0 -t -D5m --policy rr -p1").contains("--cpus 0 "));
         assert!(run_words("tardy cyclictest").contains("--duration inf"));
+        let words = run_words("tardy cyclictest --loop=1000000 -D 1M --policy=FIFO -p 5 --laptop");
+        for wanted in ["--duration 60s", "--policy fifo", "--no-dma-latency"] {
+            assert!(words.contains(wanted), "the first of both ends it: {words}");
+        }
+        let words = run_words("tardy cyclictest -l 100 -D 2 --mainaffinity 0 --run-name base");
+        for wanted in ["--samples 100", "--housekeeping 0", "--name base"] {
+            assert!(words.contains(wanted), "{words}");
+        }
     }
 
     #[test]

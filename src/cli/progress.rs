@@ -4,6 +4,10 @@
 use std::{
     io::{IsTerminal as _, Write},
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -26,6 +30,8 @@ pub(super) enum RunStatus {
     Log(Heartbeat),
     /// The full-screen view; once it has gone, a line.
     Live(LiveChild, StatusLine),
+    /// One of these, and all series whenever this says that somebody asks.
+    Answering(Arc<AtomicBool>, Box<Self>),
 }
 
 impl RunStatus {
@@ -36,6 +42,15 @@ impl RunStatus {
             (true, _) => Self::Silent,
             (false, true) => Self::Line(StatusLine::new(true)),
             (false, false) => Self::Log(Heartbeat::default()),
+        }
+    }
+
+    /// The same, and all series whenever `asked` is set; that is cleared.
+    #[must_use]
+    pub(super) fn answering(self, asked: Option<Arc<AtomicBool>>) -> Self {
+        match asked {
+            Some(asked) => Self::Answering(asked, Box::new(self)),
+            None => self,
         }
     }
 
@@ -59,8 +74,9 @@ impl RunStatus {
 
     /// How often it is to be shown; absent for never.
     #[must_use]
-    pub(super) const fn pace(&self) -> Option<ShowPace> {
+    pub(super) fn pace(&self) -> Option<ShowPace> {
         match self {
+            Self::Answering(_, own) => own.pace().or(Some(ShowPace::Seldom)),
             Self::Silent => None,
             Self::Line(_) | Self::Live(..) => Some(ShowPace::Live),
             Self::Log(_) => Some(ShowPace::Seldom),
@@ -71,6 +87,12 @@ impl RunStatus {
     pub(super) fn show(&mut self, elapsed_ns: i64, progress: &dyn Fn() -> RunProgress) {
         match self {
             Self::Silent => {}
+            Self::Answering(asked, own) => {
+                if asked.swap(false, Ordering::Relaxed) {
+                    output::notice(&plain::plain_lines(&status_text(&progress())));
+                }
+                own.show(elapsed_ns, progress);
+            }
             Self::Line(line) => line.write(|| text(&progress())),
             Self::Live(child, line) => {
                 if child.has_gone() {
@@ -97,6 +119,7 @@ impl RunStatus {
                     line.clear();
                 }
             }
+            Self::Answering(_, mut own) => own.clear(),
             Self::Silent | Self::Log(_) => {}
         }
     }
@@ -201,6 +224,16 @@ fn text(progress: &RunProgress) -> String {
 }
 
 /// `10 s, 50 s left | 20,000 samples | worst 123 us, cpu1`, and loads that do not work.
+/// A line for the run, and one for each series.
+fn status_text(progress: &RunProgress) -> String {
+    let mut out = format!("# status after {}", span(progress.elapsed_ns.max(0) as f64 / 1e9));
+    for (name, samples, worst_ns) in &progress.series {
+        let worst = worst_ns.map_or_else(|| "-".to_owned(), |ns| Nanos(ns).to_string());
+        out.push_str(&format!("\n# {name}: {}, worst {worst}", many(*samples, "sample")));
+    }
+    out
+}
+
 fn heartbeat_text(progress: &RunProgress) -> String {
     let mut time = span(progress.elapsed_ns as f64 / 1e9);
     if let Some(left_ns) = progress.left_ns {

@@ -293,9 +293,17 @@ fn page_of(runs: Vec<Run>, within: TimeRange) -> Page {
 
 /// Replaces the file atomically.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    write_quietly(path, bytes)?;
     output::notice(&wrote(path));
     Ok(())
+}
+
+/// The same, and says nothing of it.
+///
+/// # Errors
+/// As [`write`].
+pub(super) fn write_quietly(path: &Path, bytes: &[u8]) -> Result<()> {
+    draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn wrote(path: &Path) -> String {

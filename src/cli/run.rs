@@ -2,20 +2,27 @@
 
 mod length;
 mod making;
+mod measured;
 mod part_of;
 mod planned;
 mod result;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{
     ArgMatches, Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
     parser::ValueSource,
 };
 
-use self::{length::LengthFlags, making::allowed_cpus, part_of::PartOf, result::ResultFlags};
+use self::{
+    length::LengthFlags,
+    making::allowed_cpus,
+    measured::{UserSignal, measure},
+    part_of::PartOf,
+    result::ResultFlags,
+};
 use super::{
     Exit,
     attach::AttachFlags,
@@ -31,7 +38,6 @@ use super::{
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
-    progress::{RunStatus, signal_name},
     runs::new_id,
     setup::{SetupFlags, exit_of_setup, name_holder, recover_first},
     timer::TimerFlags,
@@ -44,11 +50,11 @@ use crate::{
         Document, RunDirectory,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
-    session::{CALIBRATION_NS, RunPlan, RunProgress, Session},
+    session::RunPlan,
     setup::{Wish, journal::Recovered, threads::Terms},
     store::{Store, check_name},
-    sys::{sched::Policy, signals::Quit},
-    units::{Nanos, span},
+    sys::sched::Policy,
+    units::Nanos,
 };
 
 /// Measure latency, idle or under load, and save the run.
@@ -164,7 +170,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         output::notice(&plain(&format!("{name} is there already: this run is {free}.")));
     }
     let directory = plan.directory.clone();
-    let (document, held) = measure(plan, quiet, live)?;
+    let (document, held) = measure(plan, quiet, live, UserSignal::Ends)?;
     let ended = attached.exit(&document);
     let found = gates.decide_held(&held);
     let decided = found.as_ref().ok().and_then(Option::as_deref);
@@ -174,7 +180,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     Ok(exit.worst(ended).worst(gates::exit(&document, found?.as_deref())))
 }
 
-/// Measures and records, and prints no result.
+/// Measures and records for the drop-in of cyclictest, and prints no result.
 ///
 /// # Errors
 /// As [`run`].
@@ -187,26 +193,7 @@ pub(super) fn record(
     let left = recover_first(quiet);
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
-    measure(plan, quiet, live)
-}
-
-fn measure(plan: RunPlan, quiet: bool, live: bool) -> Result<(Document, RunDirectory)> {
-    let quit = Quit::listen().context("cannot set a signal handler")?;
-    // Before any thread that measures, and before memory is locked.
-    let live = live.then(|| RunStatus::live(&plan.directory));
-    let session = Session::arm(plan)?;
-    if session.calibrates() && !quiet && live.is_none() {
-        let length = span(CALIBRATION_NS as f64 / 1e9);
-        output::notice(&format!("First measuring the cost of tracing, for {length}."));
-    }
-    let held = session.directory();
-    let mut status = live.unwrap_or_else(|| RunStatus::new(quiet));
-    quit.rings(session.bell()).context("cannot set a signal handler")?;
-    let pace = status.pace();
-    let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
-    let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
-    status.clear();
-    Ok((document, held))
+    measure(plan, quiet, live, UserSignal::ShowsStatus)
 }
 
 impl RunFlags {

@@ -1,11 +1,15 @@
 //! What is asked of a store and of imported runs has one answer everywhere, or a refusal that says
 //! what would have one.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
 
 use serde_json::Value;
 
-use super::support::{Store, codes, list};
+use super::support::{Store, codes, eventually, finish, list, signal};
 
 /// A file that its program really wrote.
 fn real(name: &str) -> String {
@@ -105,6 +109,24 @@ fn options_of_cyclictest_are_refused_by_their_own_names() {
         assert!(!said.err.contains("error: error") && !said.err.contains("--priority"), "{said:?}");
     }
     assert_eq!(store.run(&["list", "--json"]).out.trim(), "[]");
+}
+
+#[test]
+fn a_user_signal_shows_the_status_of_the_drop_in_and_ends_nothing() {
+    let store = Store::new();
+    let mut child = store.start(&["cyclictest", "-q", "--run-name", "r"]);
+    store.wait_sample("r");
+    signal(&child, "USR1");
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let status = lines.find(|line| line.starts_with("# status after "));
+    assert!(status.is_some(), "its end comes before the status");
+    let series = lines.next().unwrap_or_default();
+    assert!(series.starts_with("# cpu") && series.contains("worst"), "{series}");
+    let before = store.count("r");
+    eventually("more samples", || store.count("r") > before);
+    signal(&child, "INT");
+    let said = finish(child);
+    assert_eq!(said.code, Some(0), "{said:?}");
 }
 
 #[test]
