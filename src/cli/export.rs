@@ -17,7 +17,11 @@ use crate::{
     limits::export::MOST_BUCKETS,
     run::{Run, profile::Profile, series_name::is_called},
     store::Store,
+    units::Nanos,
 };
+
+/// What readers of cyclictest have histograms in, ns.
+const WHOLE_US_NS: u64 = 1_000;
 
 /// Write runs in the format of another program
 ///
@@ -65,7 +69,18 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     );
     let (bytes, exit) = match format.write {
         ExportWriter::Counts(write) => (write(&counted(flags, store)?)?, Exit::Done),
-        ExportWriter::RunCounts(write) => (write(&one_counted(flags, store)?)?, Exit::Done),
+        ExportWriter::RunCounts(write) => {
+            let run = one_counted(flags, store)?;
+            let has_bins = format.name != "cyclictest";
+            if let Some(ns) = run.moves_ns(WHOLE_US_NS).filter(|_| has_bins) {
+                let moved = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+                output::notice(&format!(
+                    "Latencies of some ms move by up to {moved} in a histogram of whole us: the \
+                     run has them to a thousandth of their value."
+                ));
+            }
+            (write(&run)?, Exit::Done)
+        }
         ExportWriter::SeriesCounts(write) => {
             let run = one_counted(flags, store)?;
             check_series(flags.series.as_deref(), &run)?;

@@ -68,7 +68,7 @@ pub(super) fn messages(series: &[&str]) -> MessageRecord {
 }
 
 /// A run of the timer probe in `path`: of each series the latencies of its intervals of 0.1 s.
-pub(super) fn written(path: &Path, series: &[(&str, Vec<Vec<u64>>)]) -> Run {
+pub(crate) fn written(path: &Path, series: &[(&str, Vec<Vec<u64>>)]) -> Run {
     written_with(path, series, |_| ())
 }
 

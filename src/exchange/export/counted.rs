@@ -94,6 +94,17 @@ impl CountedRun {
         recorded(&self.counts.of(number))
     }
 
+    /// By how much a sample may move where latencies are written in units of this length, ns;
+    /// nothing where that is less than a unit.
+    pub(crate) fn moves_ns(&self, unit_ns: u64) -> Option<u64> {
+        let buckets = self.wakeups().flat_map(|(number, _)| self.buckets(number));
+        let moves = buckets.map(|bucket| {
+            let value_ns = self.value_ns(&bucket);
+            value_ns.abs_diff(bucket.low_ns).max(value_ns.abs_diff(bucket.high_ns))
+        });
+        moves.max().filter(|ns| *ns >= unit_ns)
+    }
+
     /// The samples of a series that its file did not have in bins.
     pub(super) fn hidden(&self, series: &SeriesSummary) -> Option<HiddenSamples> {
         let mut caveats = self.document.caveats.iter().filter(|own| own.code == "latencies_hidden");
@@ -153,6 +164,18 @@ pub(super) mod tests {
     /// What a writer made, as text.
     pub(in crate::exchange) fn text(written: std::io::Result<Vec<u8>>) -> String {
         String::from_utf8(written.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_a_bucket_of_more_than_a_unit_moves_is_known() {
+        let place = tempfile::tempdir().unwrap();
+        let run = |name: &str, ns: u64| {
+            let series = [("cpu0", vec![vec![ns; 20]])];
+            CountedRun::read(crate::report::fixture::written(&place.path().join(name), &series))
+        };
+        assert_eq!(run("a", 900_000).unwrap().moves_ns(1_000), None);
+        let moves_ns = run("b", 9_000_000).unwrap().moves_ns(1_000);
+        assert!(moves_ns.is_some_and(|ns| (1_000..=9_000).contains(&ns)), "{moves_ns:?}");
     }
 
     #[test]

@@ -58,6 +58,9 @@ fn threads(run: &CountedRun, style: CyclictestStyle) -> Vec<Thread<'_>> {
                 let own = if bin < most { bins.entry(bin).or_insert(0) } else { &mut overflows };
                 *own = own.saturating_add(bucket.count);
             }
+            if series.early == 0 && overflows == 0 && run.hidden(series).is_none() {
+                keep_extremes(&mut bins, series, unit_ns);
+            }
             let mut limit = 0;
             if let Some(hidden) = run.hidden(series) {
                 // As its file had them.
@@ -71,6 +74,25 @@ fn threads(run: &CountedRun, style: CyclictestStyle) -> Vec<Thread<'_>> {
             Thread { series, bins, overflows, limit }
         })
         .collect()
+}
+
+/// Smallest and largest are known exactly, and buckets to a thousandth: the first and the last bin
+/// are of these.
+fn keep_extremes(bins: &mut BTreeMap<u64, u64>, series: &SeriesSummary, unit_ns: u64) {
+    let bin_of = |ns: Option<i64>| Some(u64::try_from(ns?).ok()? / unit_ns);
+    let ends = [
+        (bin_of(series.min), bins.keys().next().copied()),
+        (bin_of(series.max), bins.keys().next_back().copied()),
+    ];
+    for (exact, found) in ends {
+        let (Some(exact), Some(found)) = (exact, found) else { continue };
+        let Some(count) = bins.get_mut(&found).filter(|count| exact != found && **count > 0) else {
+            continue;
+        };
+        *count -= 1;
+        *bins.entry(exact).or_insert(0) += 1;
+    }
+    bins.retain(|_, count| *count > 0);
 }
 
 /// The lines of the threads, as `-q` prints them. `Act`, the last latency, is 0: no run has it.

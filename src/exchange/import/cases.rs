@@ -204,3 +204,82 @@ fn whole_microseconds_stay_what_they_are_through_an_export() {
         assert_eq!((series(&own)[0].2, series(&own)[0].3), (13_000, 27_000));
     }
 }
+
+#[test]
+fn a_second_run_is_known_by_what_one_run_cannot_do() {
+    let first = "T: 0 ( 7) P:80 I:1000 C: 500 Min: 4 Act: 5 Avg: 5 Max: 30\n";
+    for second in [
+        "T: 0 ( 7) P:80 I:1000 C: 900 Min: 4 Act: 5 Avg: 5 Max: 25\n",
+        "T: 0 ( 7) P:80 I:1000 C: 900 Min: 6 Act: 5 Avg: 5 Max: 40\n",
+        "T: 0 ( 7) P:80 I:1000 C: 100 Min: 4 Act: 5 Avg: 5 Max: 40\n",
+        "T: 0 ( 7) P:80 I:200 C: 900 Min: 4 Act: 5 Avg: 5 Max: 40\n",
+        "T: 0 ( 8) P:80 I:1000 C: 900 Min: 4 Act: 5 Avg: 5 Max: 40\n",
+    ] {
+        let error = refused(&format!("{first}{second}"));
+        assert!(error.starts_with("line 2: a second run"), "{second}: {error}");
+    }
+    let whole = case!("whole-us.txt");
+    for line in [
+        "T: 0 ( 7) P:80 I:1000 C: 61 Min: 9 Act: 9 Avg: 9 Max: 3500\n",
+        "T: 1 ( 7) P:80 I:1000 C: 61 Min: 9 Act: 9 Avg: 9 Max: 50\n",
+        "T: 0 ( 7) P:80 I:1000 C: 9000 Min: 9 Act: 9 Avg: 9 Max: 50\n",
+    ] {
+        let error = refused(&format!("{whole}{line}"));
+        assert!(error.contains("is not of the run of the histogram"), "{line}: {error}");
+    }
+    let own = "T: 0 ( 7) P:80 I:1000 C: 61 Min: 16 Act: 17 Avg: 17 Max: 55\n";
+    assert!(text(&format!("{own}{whole}")).is_ok());
+    let samples = "0;1114.9;9\n0;1115.9;9\n";
+    assert!(refused(&format!("{samples}{samples}")).contains("line 3: this sample of CPU 0"));
+}
+
+#[test]
+fn no_line_of_a_thread_is_passed_over() {
+    let good = "T: 1 ( 8) P:80 I:1000 C: 900 Min: 4 Act: 5 Avg: 5 Max: 41\n";
+    let other = "T: 0 ( 7) P:80 I:1000 C: 900 Min: 4 Act: 5 Avg: 5 Max: 3500";
+    for before in ["root@rig:~# ", "usb 1-1: new device", "Max: 52"] {
+        let error = refused(&format!("{good}{before}{other}\n"));
+        assert!(error.starts_with("line 2: "), "{before}: {error}");
+    }
+    // A known stamp before some lines, and a line that is redrawn without an end.
+    for text_of in
+        [format!("{good}[Sat Nov 28 12:00:00 2026] {other}\n"), format!("{good}{other}\r{other}\r")]
+    {
+        let sheet = text(&text_of).unwrap();
+        assert_eq!(series(&sheet)[0], ("thread0", 900, 4_000, 3_500_000), "{text_of}");
+    }
+    let cut = "T: 2 ( 9) P:80 I:1000 C: 900 Min: 4 Act: 5 Avg: 5 Max:";
+    assert!(refused(&format!("{good}{cut}")).starts_with("line 2: "));
+    assert!(text(&format!("{good}{}", cut.replace("T: 2", "T: 1"))).is_ok(), "it has another");
+    let uneven = case!("whole-us.txt").replace(" Latencies: 000", " Latencies: 00016 000");
+    assert!(refused(&uneven).contains("the row of 16 has 1 count, and there are 2 threads"));
+}
+
+#[test]
+fn a_command_line_with_nsecs_is_a_sign_of_the_unit() {
+    let line = "T: 0 ( 7) P:80 I:1000 C: 900 Min: 4878 Act: 5000 Avg: 5000 Max: 10652\n";
+    for (command, min_ns) in [("-q -mN -t1", 4_878), ("--nsecs", 4_878), ("-q -n", 4_878_000)] {
+        let sheet = text(&format!("$ cyclictest {command}\n{line}")).unwrap();
+        assert_eq!(series(&sheet)[0].2, min_ns, "{command}");
+    }
+}
+
+#[test]
+fn a_mean_that_a_file_does_not_state_is_not_zero() {
+    let json = r#"{"cmdline:": "cyclictest", "rt_test_version:": "2.40", "thread": {"0":
+        {"cycles": 500, "min": 62, "max": 67, "avg": -nan, "cpu": 1}}}"#;
+    let (.., document) = made(&text(json).unwrap());
+    assert_eq!((document.series[0].min, document.series[0].mean), (Some(62_000), None));
+}
+
+#[test]
+fn a_sample_that_rtla_has_only_a_part_of_is_at_least_as_long_as_that() {
+    let table = case!("rtla-cpu100.txt")
+        .replace("count:    10000     10000     10000", "count:    10000     10000     10001")
+        .replace("max:          3         7         3", "max:          3         7       219")
+        .replace("over:", "219           0         0         1         0\nover:");
+    let sheet = text(&table).unwrap();
+    let cpu101 = series(&sheet).into_iter().find(|own| own.0 == "cpu101").unwrap();
+    assert_eq!((cpu101.1, cpu101.3), (10_001, 219_000));
+    assert!(caveats(&sheet).contains("stopped_early"));
+}

@@ -23,7 +23,7 @@ use super::{
     stated::{Beyond, Stated},
 };
 use crate::limits::import::{MOST_CELLS, MOST_THREADS};
-use crate::run::ImportCaveat;
+use crate::{run::ImportCaveat, units::many};
 
 /// Lines behind a histogram, each with a number for every thread.
 const TOTAL: &str = "Total";
@@ -31,6 +31,9 @@ const MIN: &str = "Min Latencies";
 const AVG: &str = "Avg Latencies";
 const MAX: &str = "Max Latencies";
 const OVERFLOWS: &str = "Histogram Overflows";
+
+/// Cycles that the lines of threads may count beyond those of the histogram.
+const MOST_BEHIND: u64 = 10;
 
 /// Of a file with more than one run: their threads have the same numbers.
 const SECOND_RUN: &str = "a second run begins here: import one file for each";
@@ -109,6 +112,37 @@ struct Found {
     /// By name, with the number of the line.
     totals: BTreeMap<&'static str, (u64, Vec<u64>)>,
     last_bin: u64,
+    /// Whether its command line has -N.
+    is_of_ns: bool,
+}
+
+impl ThreadLine {
+    /// Whether it can be a later line of that thread, of one run.
+    fn continues(&self, known: &Self) -> bool {
+        let has_begun = known.cycles > 0;
+        let is_same = self.tid == known.tid || self.tid * known.tid == 0;
+        is_same
+            && (self.priority, self.interval_us) == (known.priority, known.interval_us)
+            && self.cycles >= known.cycles
+            && (!has_begun || (self.min <= known.min && self.max >= known.max))
+    }
+}
+
+/// Whether a line has one thread and nothing else.
+fn is_alone(line: &str) -> bool {
+    line.matches("T:").count() == 1
+}
+
+/// Whether it is a command line of cyclictest with -N.
+fn says_ns(line: &str) -> bool {
+    let Some((_, flags)) = line.split_once("cyclictest ") else { return false };
+    flags.split_whitespace().any(|word| {
+        let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let letters = short.map_or("", |rest| {
+            rest.find(|c: char| !c.is_ascii_alphabetic()).map_or(rest, |end| rest.split_at(end).0)
+        });
+        word == "--nsecs" || letters.contains('N')
+    })
 }
 
 /// Reads it.
@@ -119,7 +153,9 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
         taken.map_err(|what| ImportError::at(number, what))?;
     }
     let mut sheet = Sheet::new("cyclictest", Some("timer"));
-    let own = found.threads.values().find_map(|thread| thread.unit);
+    let by_width = found.threads.values().find_map(|thread| thread.unit);
+    let by_command = found.is_of_ns.then_some(LatencyUnit::Nanoseconds);
+    let own = by_command.or(by_width);
     let unit = options.unit_or(own.unwrap_or(LatencyUnit::Microseconds), &mut sheet);
     let unit_ns = unit.ns();
     if unit_ns > 1 {
@@ -143,20 +179,33 @@ impl Found {
             self.total(total, at);
         } else if line.starts_with(|c: char| c.is_ascii_digit()) {
             self.row(line)?;
-        } else if let Some(thread) = thread_line(line, at) {
-            let is_other = |own: &ThreadLine| own.tid != thread.tid && own.tid * thread.tid != 0;
-            if self.threads.get(&thread.number).is_some_and(is_other) {
+        } else if let Some(thread) = thread_line(line, at).filter(|_| is_alone(line)) {
+            let known = self.threads.get(&thread.number);
+            if known.is_some_and(|known| !thread.continues(known)) {
                 return Err(SECOND_RUN.into());
             }
             self.threads.insert(thread.number, thread);
-        } else if is_whole && line.trim_start().starts_with("T:") && line.contains("C:") {
-            return Err(format!(
-                "\"{}\" is not a line of a thread: T: 0 ( 12) P:80 I:1000 C: 300 Min: 3 Act: 4 \
-                 Avg: 4 Max: 12 was expected",
-                crate::plain::cut(line.trim(), 80)
-            ));
+        } else if line.contains("T:") && (line.contains("C:") || line.contains("Max:")) {
+            return self.odd_line(line, is_whole);
+        } else {
+            self.is_of_ns |= says_ns(line);
         }
         Ok(())
+    }
+
+    /// A line that is meant as one of a thread, and is not understood. The last one of a killed
+    /// program says nothing of a thread that has others.
+    fn odd_line(&self, line: &str, is_whole: bool) -> Result<(), String> {
+        let number = line.trim().strip_prefix("T:").and_then(|rest| rest.split_once('('));
+        let number = number.and_then(|(number, _)| number.trim().parse::<usize>().ok());
+        if !is_whole && number.is_some_and(|number| self.threads.contains_key(&number)) {
+            return Ok(());
+        }
+        Err(format!(
+            "\"{}\" is not a line of a thread: T: 0 ( 12) P:80 I:1000 C: 300 Min: 3 Act: 4 Avg: 4 \
+             Max: 12 was expected, and nothing before or behind it",
+            crate::plain::cut(line.trim(), 80)
+        ))
     }
 
     fn total(&mut self, line: &str, at: u64) {
@@ -209,6 +258,14 @@ impl Found {
             let what = "the lines # Total, # Min Latencies and so on were expected behind its rows";
             return Err(ImportError::new(what));
         };
+        if let Some((bin, row)) = self.rows.iter().find(|(_, row)| row.len() < threads) {
+            let what = format!(
+                "the row of {bin} has {}, and there are {threads} threads",
+                many(row.len() as u64, "count")
+            );
+            return Err(ImportError::new(what));
+        }
+        self.lines_fit(threads)?;
         let ns = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).saturating_mul(unit_ns);
         for thread in 0..threads {
             self.check(thread)?;
@@ -229,6 +286,28 @@ impl Found {
             }
             if let Some(mean) = self.of(AVG, thread) {
                 sheet.mean_with_hidden(number, ns(mean), unit_ns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses lines of threads that are not of the run of the histogram.
+    fn lines_fit(&self, threads: usize) -> Result<(), ImportError> {
+        for line in self.threads.values() {
+            let count = |name| self.of(name, line.number).unwrap_or(0);
+            let all = count(TOTAL).saturating_add(count(OVERFLOWS)).saturating_add(MOST_BEHIND);
+            let above = |name, value: i64| {
+                self.of(name, line.number)
+                    .is_some_and(|own| value > i64::try_from(own).unwrap_or(0))
+            };
+            let is_counted = !self.totals.contains_key(TOTAL) || line.cycles <= all;
+            if line.number >= threads || above(MAX, line.max) || !is_counted {
+                let what = format!(
+                    "the line of thread {} is not of the run of the histogram: import one file for \
+                     each",
+                    line.number
+                );
+                return Err(ImportError::at(line.line, what));
             }
         }
         Ok(())

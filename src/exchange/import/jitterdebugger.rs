@@ -133,6 +133,7 @@ pub(super) fn read_samples(
     options: &ImportOptions,
 ) -> Result<Sheet, ImportError> {
     let mut sheet = Sheet::new("jitterdebugger", Some("timer"));
+    let mut last_ns: BTreeMap<u32, i64> = BTreeMap::new();
     let unit_ns = options.unit.unwrap_or(LatencyUnit::Microseconds).ns();
     while let Some((number, line)) = source.text()? {
         if line.trim().is_empty() {
@@ -146,6 +147,13 @@ pub(super) fn read_samples(
             ImportError::at(number, "a sample is CPU;seconds;us, as 0;1114.936950838;9")
         })?;
         let series = sheet.series(&format!("cpu{cpu}"), Some(cpu))?;
+        if last_ns.insert(cpu, t_ns).is_some_and(|last_ns| last_ns >= t_ns) {
+            let what = format!(
+                "this sample of CPU {cpu} is not after the one before it: two files in one, or one \
+                 twice; import one file for each"
+            );
+            return Err(ImportError::at(number, what));
+        }
         sheet.sample(series, t_ns, latency.saturating_mul(unit_ns))?;
     }
     if unit_ns > 1 {

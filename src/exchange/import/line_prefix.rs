@@ -30,7 +30,7 @@ pub(super) fn without_prefix(line: &str) -> Cow<'_, str> {
     }
     let mut rest = line;
     for _ in 0..MOST_PREFIXES {
-        let prefixes = [quote, priority, kernel_stamp, journal, lab_time];
+        let prefixes = [quote, priority, kernel_stamp, journal, lab_time, program, epoch];
         match prefixes.iter().find_map(|behind| behind(rest)) {
             Some(behind) => rest = behind,
             None => break,
@@ -51,12 +51,42 @@ fn priority(line: &str) -> Option<&str> {
     number.parse::<u8>().ok().map(|_| rest)
 }
 
-/// `[   65.123456] `, of the kernel's log; `[ T12 ]` of a caller may follow.
+/// `[   65.123456] ` or `[Sat Nov 28 12:00:00 2026] `, of the kernel's log; `[  T123] ` of a caller
+/// may follow.
 fn kernel_stamp(line: &str) -> Option<&str> {
     let (stamp, rest) = line.strip_prefix('[')?.split_once(']')?;
-    let (seconds, part) = stamp.trim_start().split_once('.')?;
-    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    (are_digits(seconds) && are_digits(part)).then(|| rest.strip_prefix(' ').unwrap_or(rest))
+    let stamp = stamp.trim_start();
+    let is_seconds =
+        stamp.split_once('.').is_some_and(|(s, part)| are_digits(s) && are_digits(part));
+    let caller = stamp.strip_prefix(['T', 'C']).is_some_and(are_digits);
+    // As `dmesg -T` has it.
+    let is_date = || {
+        let (_, date) = stamp.split_once(' ')?;
+        behind_clock(syslog_date(date)?.trim_start())?
+            .strip_prefix(' ')
+            .filter(|own| are_digits(own))
+    };
+    let is_stamp = is_seconds || caller || is_date().is_some();
+    is_stamp.then(|| rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+fn are_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
+}
+
+/// `cyclictest[1234]: `, behind a stamp, with or without the host before it.
+fn program(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("]: ")?;
+    let (name, number) = before.rsplit_once('[')?;
+    let is_name = name.split(' ').count() <= 2 && !name.contains([':', '(']);
+    (is_name && are_digits(number)).then_some(rest)
+}
+
+/// `1764331200.123 `, s since the epoch.
+fn epoch(line: &str) -> Option<&str> {
+    let (stamp, rest) = line.split_once(' ')?;
+    let (seconds, part) = stamp.split_once('.')?;
+    (seconds.len() == 10 && are_digits(seconds) && are_digits(part)).then_some(rest)
 }
 
 /// `Nov 28 12:00:01 host program[12]: ` or `2026-11-28T12:00:01+0000 host program[12]: `.
@@ -67,7 +97,8 @@ fn journal(line: &str) -> Option<&str> {
     };
     let (_host, rest) = behind_time.strip_prefix(' ')?.split_once(' ')?;
     let (program, rest) = rest.split_once(": ")?;
-    let is_program = !program.contains(' ') && !program.is_empty();
+    // `T: 0` of cyclictest is none.
+    let is_program = !program.contains(' ') && program.len() > 1;
     is_program.then_some(rest)
 }
 
@@ -80,7 +111,9 @@ fn lab_time(line: &str) -> Option<&str> {
     let clock = behind_date(line).and_then(|rest| rest.strip_prefix(['T', ' ', '_']));
     let rest = behind_clock(clock.unwrap_or(line))?;
     let rest = if is_bracketed { rest.strip_prefix(']')? } else { rest };
-    rest.strip_prefix([' ', '\t'])
+    let rest = rest.strip_prefix([' ', '\t'])?;
+    // The number of a section of GitLab.
+    Some(behind(rest, "00O ").or_else(|| behind(rest, "00E ")).unwrap_or(rest))
 }
 
 /// Behind `Nov 28 `.
@@ -137,6 +170,12 @@ mod tests {
             "2026-11-28 12:00:01,123 ",
             "[2026-11-28 12:00:01.123] ",
             "12:00:01.123 ",
+            "[Sat Nov 28 12:00:00 2026] ",
+            "<6>[    1.2][  T123] ",
+            "[    1.2][    C3] ",
+            "[  123.45] rig cyclictest[99]: ",
+            "2026-11-28T12:00:00.123456Z 01O ",
+            "1764331200.123 ",
         ] {
             assert_eq!(without_prefix(&format!("{before}{line}")), line, "{before}");
         }

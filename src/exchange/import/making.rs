@@ -97,8 +97,11 @@ fn document(sheet: &Sheet, run: &ImportedRun<'_>) -> Document {
     let duration_ns = sheet.duration_ns.unwrap_or(0);
     let ended = started.checked_add(jiff::SignedDuration::from_nanos_i128(duration_ns.into()));
     let series = sheet.series.iter().enumerate();
-    let series =
-        series.map(|(number, own)| summarize(&own.head, &sheet.counts(number), &own.totals));
+    let series = series.map(|(number, own)| {
+        let mut summary = summarize(&own.head, &sheet.counts(number), &own.totals);
+        summary.mean = summary.mean.filter(|_| !sheet.without_mean.contains(&number));
+        summary
+    });
     let kinds = sheet.caveats.iter().cloned().chain(few_samples(sheet)).chain(missing(sheet));
     let mut caveats: Vec<caveat::Caveat> =
         kinds.map(|kind| CaveatKind::Imported(kind).into()).collect();

@@ -116,6 +116,10 @@ pub struct ImportFormat {
     read: fn(&mut Source<'_>, &ImportOptions) -> Result<Sheet, ImportError>,
 }
 
+/// Formats whose lines come from consoles and logs, so that some of them may have a stamp: no line
+/// of theirs begins as one.
+const LOGGED: [&str; 6] = ["cyclictest", "rtla", "rtla-top", "rtla-analysis", "xenomai", "oslat"];
+
 const US: LatencyUnit = LatencyUnit::Microseconds;
 
 /// Every format. The first that a file looks like is taken, so that those are first whose files
@@ -311,11 +315,12 @@ pub fn read(
     if head.starts_with(BYTE_ORDER_MARK) {
         head.drain(..BYTE_ORDER_MARK.len());
     }
-    let (format, has_prefixes) = match format {
+    let (format, is_prefixed) = match format {
         // Asked for by name, a file may begin with what is not of it.
         Some(format) => (format, !looks_like(format, &head) && is_prefixed(format, &head)),
         None => recognised(&head)?,
     };
+    let has_prefixes = is_prefixed || LOGGED.contains(&format.name);
     format.refuse_unit(options)?;
     let mut source = source::again(head, source, has_prefixes);
     (format.read)(&mut source, options)?.checked()

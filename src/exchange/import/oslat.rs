@@ -43,6 +43,10 @@ pub(super) fn read(
         let fields = || values.split_whitespace().take_while(|word| !word.starts_with('('));
         let numbers = || -> Option<Vec<u64>> { fields().map(|word| word.parse().ok()).collect() };
         match name.trim() {
+            "Core" if !rows.is_empty() => {
+                let what = "a second run begins here: import one file for each";
+                return Err(ImportError::at(number, what));
+            }
             "Core" => cores = numbers().unwrap_or_default(),
             "Maximum" => maxima = numbers().unwrap_or_default(),
             "Duration" => {

@@ -89,8 +89,12 @@ pub(super) fn read(
     Ok(sheet)
 }
 
-/// `CPU:0 [LOST 2 EVENTS]` of ftrace, `... PERF_RECORD_LOST lost 12` of perf.
+/// `CPU:0 [LOST 2 EVENTS]` of ftrace; `... PERF_RECORD_LOST lost 12` and `Processed 600 events and
+/// lost 3 chunks!` of perf.
 fn lost_events(line: &str) -> Option<u64> {
+    if let Some((_, rest)) = line.split_once(" events and lost ") {
+        return rest.split_whitespace().next()?.parse().ok();
+    }
     let number = match line.split_once("[LOST ") {
         Some((before, rest)) if before.trim_start().starts_with("CPU:") => {
             rest.split_once(" EVENTS]")?.0

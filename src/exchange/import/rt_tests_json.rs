@@ -207,6 +207,7 @@ impl Thread {
             let samples = self.sender.as_ref().map_or(0, |sender| sender.samples);
             let values = [min, avg, max].map(|value| ns(value.unwrap_or(0.0)));
             sheet.summary(number, samples, values);
+            sheet.without_mean.extend(avg.is_none().then_some(number));
             let interval = self.sender.as_ref().and_then(|sender| sender.interval);
             interval.into_iter().for_each(|us| {
                 sheet.parameter("interval_ns", us.saturating_mul(1_000));
@@ -217,6 +218,7 @@ impl Thread {
         let Some(histogram) = self.histogram.as_ref().filter(|bins| !bins.is_empty()) else {
             let values = [min.unwrap_or(0), avg.unwrap_or(0), max.unwrap_or(0)];
             sheet.summary(number, self.cycles.unwrap_or(0), values);
+            sheet.without_mean.extend(avg.is_none().then_some(number));
             return Ok(());
         };
         let bins = bins(&of, histogram)?;

@@ -19,7 +19,7 @@
 
 use super::{
     ImportOptions,
-    rtla_analysis::{Analyses, Table},
+    rtla_analysis::{Analyses, Table, unfinished_by_counts},
     sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
@@ -93,6 +93,7 @@ pub(super) fn read(
         false => Table::OfInterrupts(found.unit),
     };
     analyses.add_to(&mut sheet, table)?;
+    unfinished_by_counts(&mut sheet)?;
     let step_ns = found.step.max(1).saturating_mul(found.unit.ns());
     sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns, down: true });
     Ok(sheet)
@@ -262,7 +263,7 @@ mod tests {
         let user = TIMERLAT.replace("IRQ-003   Thr-003", "Usr-000   Thr-003");
         let names: Vec<String> =
             text(&user).unwrap().series.into_iter().map(|series| series.head.name).collect();
-        assert_eq!(names, ["cpu0/irq", "cpu0/thread", "cpu0", "cpu3/thread"]);
+        assert_eq!(names, ["cpu0/irq", "cpu0/thread", "cpu0", "cpu3/thread", "cpu3"]);
         let osnoise = "# RTLA osnoise histogram\n# Time unit is nanoseconds (ns)\n\
             # Duration:   0 00:00:10\nIndex   CPU-000   CPU-001\n0        10        20\n\
             over:     0         0\ncount:   10        20\nmin:      0         0\n\

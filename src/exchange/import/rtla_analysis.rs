@@ -20,10 +20,12 @@
 //! interrupt, that is the interrupt's. What follows (`Max timerlat IRQ latency from idle`,
 //! `Printing CPU tasks`) is of no sample, and not read. When it was, the text does not say.
 
+use tardy_hot::tally::Totals;
+
 use super::{
     ImportOptions,
     rtla_blame::{LateSample, peak},
-    sheet::{LatencyUnit, Sheet},
+    sheet::{LatencyUnit, Sheet, SheetSeries},
     source::{ImportError, Source, without_escapes},
 };
 use crate::limits::import::{MOST_BLOCKS, MOST_LINES};
@@ -165,6 +167,31 @@ impl Analyses {
         }
         Ok(self.done.len() as u64)
     }
+}
+
+/// The same of a table without an analysis: a part that was counted more often than the whole, and
+/// has a larger largest, is of a sample that was not over.
+pub(super) fn unfinished_by_counts(sheet: &mut Sheet) -> Result<(), ImportError> {
+    let of = |own: &SheetSeries| (own.head.name.clone(), own.head.cpu, own.totals);
+    let all: Vec<_> = sheet.series.iter().map(of).collect();
+    let mut stopped = Vec::new();
+    for (part, cpu, totals) in all.iter().rev() {
+        let Some((whole, _)) = part.rsplit_once('/') else { continue };
+        let known = all.iter().find(|(name, ..)| name == whole).map(|(.., totals)| *totals);
+        let known = known.unwrap_or(Totals::NONE);
+        let is_more = totals.count > known.count && totals.max_ns > known.max_ns.max(0);
+        if is_more && !stopped.iter().any(|own| own == whole) {
+            let number = sheet.series(whole, *cpu)?;
+            if sheet.series.get(number).is_none_or(|own| own.totals.count == known.count) {
+                sheet.late(number, totals.max_ns, None);
+                stopped.push(whole.to_owned());
+            }
+        }
+    }
+    if !stopped.is_empty() {
+        sheet.caveats.push(ImportCaveat::Loss(FileLoss::StoppedEarly { series: stopped }));
+    }
+    Ok(())
 }
 
 /// Where rtla stopped before a whole latency was known, as in the interrupt or before the return to

@@ -81,6 +81,8 @@ pub struct Sheet {
     pub(super) caveats: Vec<ImportCaveat>,
     /// Late samples of which the file says why they were late.
     pub(super) peaks: Vec<Peak>,
+    /// Numbers of series whose mean the file does not state, and nothing else tells.
+    pub(super) without_mean: Vec<usize>,
     counts: SeriesCounts,
     pub(super) intervals: IntervalSpool,
     pub(super) samples: SampleSpool,
@@ -102,6 +104,7 @@ impl Sheet {
             figures: Vec::new(),
             caveats: Vec::new(),
             peaks: Vec::new(),
+            without_mean: Vec::new(),
             counts: SeriesCounts::new(0),
             intervals: IntervalSpool::default(),
             samples: SampleSpool::default(),

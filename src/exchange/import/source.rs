@@ -47,12 +47,21 @@ pub(super) struct Source<'a> {
     is_whole: bool,
     /// Whether other programs put something before each line.
     has_prefixes: bool,
+    /// Of a line with carriage returns in it the parts behind the first, the last one first.
+    redrawn: Vec<String>,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(from: impl Read + 'a) -> Self {
         let from = BufReader::with_capacity(HEAD_BYTES * 4, Box::new(from) as Box<dyn Read + 'a>);
-        Self { from, line: Vec::new(), number: 0, is_whole: true, has_prefixes: false }
+        Self {
+            from,
+            line: Vec::new(),
+            number: 0,
+            is_whole: true,
+            has_prefixes: false,
+            redrawn: Vec::new(),
+        }
     }
 
     /// Its first bytes, which are still to be read.
@@ -93,9 +102,14 @@ impl<'a> Source<'a> {
 
     /// The next line as text; invalid bytes become marks. What steers a terminal is left out.
     pub(super) fn text(&mut self) -> Result<Option<(u64, String)>, ImportError> {
-        let (number, has_prefixes) = (self.number + 1, self.has_prefixes);
-        let Some(line) = self.line()? else { return Ok(None) };
-        let line = without_escapes(&String::from_utf8_lossy(line));
+        let has_prefixes = self.has_prefixes;
+        if self.redrawn.is_empty() {
+            let Some(line) = self.line()? else { return Ok(None) };
+            let line = without_escapes(&String::from_utf8_lossy(line));
+            // A program that redraws its line, or a text of old systems.
+            self.redrawn.extend(line.rsplit('\r').map(str::to_owned));
+        }
+        let (number, line) = (self.number, self.redrawn.pop().unwrap_or_default());
         let line = if has_prefixes { without_prefix(&line).into_owned() } else { line };
         Ok(Some((number, line)))
     }

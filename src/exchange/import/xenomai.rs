@@ -34,14 +34,20 @@ pub(super) fn read(
     let series = sheet.series("all", None)?;
     let (mut period_us, mut seconds) = (None, 0_u64);
     let (mut min, mut max, mut sum) = (i64::MAX, i64::MIN, 0_i64);
-    let (mut overruns, mut is_over) = (0_u64, false);
+    let (mut overruns, mut is_over, mut last_since) = (0_u64, false, String::new());
     while let Some((number, line)) = source.text()? {
         period_us = period_us.or_else(|| period(&line));
         is_over |= line.starts_with("RTS|");
+        if let Some(rest) = line.strip_prefix("RTT|") {
+            // Since its start: `00:00:21`.
+            let since = rest.split_whitespace().next().unwrap_or_default().to_owned();
+            is_over |= since < last_since;
+            last_since = since;
+        }
         if !line.starts_with("RTD|") {
             continue;
         }
-        if is_over {
+        if is_over || overruns_before(&line, overruns) {
             let what = "a second run begins before this line: import one file for each";
             return Err(ImportError::at(number, what));
         }
@@ -71,6 +77,12 @@ pub(super) fn read(
         sheet.caveats.push(ImportCaveat::Loss(FileLoss::Stated { what }));
     }
     Ok(sheet)
+}
+
+/// Whether a line counts fewer overruns than one before it did: they are those of the run so far.
+fn overruns_before(line: &str, overruns: u64) -> bool {
+    let own = line.split('|').nth(4).and_then(|field| field.trim().parse::<u64>().ok());
+    own.is_some_and(|own| own < overruns)
 }
 
 /// `== Sampling period: 100 us`, or `RTT|  00:00:01  (user, 1000 us period, priority 90, CPU1)`.
