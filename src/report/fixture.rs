@@ -30,7 +30,7 @@ pub(crate) fn of(probe: &str, names: &[&str]) -> Document {
 }
 
 /// 1,000 samples, nine in ten of 40 us, the worst of 2.4 ms.
-pub(super) fn summary(name: &str) -> SeriesSummary {
+pub(crate) fn summary(name: &str) -> SeriesSummary {
     let (of, stage) = name.split_once('/').unzip();
     let summary: Value = json!({
         "name": name, "cpu": 0, "period_ns": null, "stage_of": of, "stage": stage, "unit": "ns",

@@ -76,19 +76,18 @@ fn threads(run: &CountedRun, style: CyclictestStyle) -> Vec<Thread<'_>> {
         .collect()
 }
 
-/// Smallest and largest are known exactly, and buckets to a thousandth: the first and the last bin
-/// are of these.
+/// Smallest and largest are known exactly, and buckets to a thousandth or less: where they lie
+/// outside of the bins, the first and the last bin are of these.
 fn keep_extremes(bins: &mut BTreeMap<u64, u64>, series: &SeriesSummary, unit_ns: u64) {
     let bin_of = |ns: Option<i64>| Some(u64::try_from(ns?).ok()? / unit_ns);
-    let ends = [
-        (bin_of(series.min), bins.keys().next().copied()),
-        (bin_of(series.max), bins.keys().next_back().copied()),
-    ];
-    for (exact, found) in ends {
-        let (Some(exact), Some(found)) = (exact, found) else { continue };
-        let Some(count) = bins.get_mut(&found).filter(|count| exact != found && **count > 0) else {
-            continue;
-        };
+    let (first, last) = (bins.keys().next().copied(), bins.keys().next_back().copied());
+    // A single sample is the largest.
+    let is_one = bins.values().copied().fold(0, u64::saturating_add) < 2;
+    let below = bin_of(series.min).zip(first);
+    let below = below.filter(|(exact, found)| !is_one && exact < found);
+    let above = bin_of(series.max).zip(last).filter(|(exact, found)| exact > found);
+    for (exact, found) in below.into_iter().chain(above) {
+        let Some(count) = bins.get_mut(&found).filter(|count| **count > 0) else { continue };
         *count -= 1;
         *bins.entry(exact).or_insert(0) += 1;
     }
@@ -323,6 +322,19 @@ mod tests {
             }
             assert!(!import::tests::caveats(&sheet).contains("counts_differ"));
         }
+    }
+
+    #[test]
+    fn the_first_and_the_last_bin_are_of_the_known_extremes() {
+        let mut series = crate::report::fixture::summary("cpu0");
+        (series.min, series.max) = (Some(2_000), Some(2_769_000));
+        let kept = |mut bins: BTreeMap<u64, u64>| {
+            keep_extremes(&mut bins, &series, 1_000);
+            bins.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(kept([(5, 3), (2_759, 1)].into()), [(2, 1), (5, 2), (2_769, 1)]);
+        assert_eq!(kept([(2, 3), (2_769, 1)].into()), [(2, 3), (2_769, 1)]);
+        assert_eq!(kept([(99_999, 1)].into()), [(99_999, 1)], "no bin is moved inwards");
     }
 
     #[test]
