@@ -55,7 +55,7 @@ impl Pause {
         if self.change(ASKED, SLEEPS).is_ok() {
             self.wake();
             self.sleep_while(SLEEPS, now_ns().saturating_add(most_ns));
-            // A helper that takes longer goes on beside the loop.
+            // A helper that takes longer continues beside the loop.
             let _ = self.change(SLEEPS, RUNS);
         }
     }

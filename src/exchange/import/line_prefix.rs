@@ -97,7 +97,7 @@ fn journal(line: &str) -> Option<&str> {
     };
     let (_host, rest) = behind_time.strip_prefix(' ')?.split_once(' ')?;
     let (program, rest) = rest.split_once(": ")?;
-    // `T: 0` of cyclictest is none.
+    // `T: 0` of cyclictest is not a program.
     let is_program = !program.contains(' ') && program.len() > 1;
     is_program.then_some(rest)
 }

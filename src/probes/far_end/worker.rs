@@ -23,8 +23,8 @@ use crate::{
     sys::{faults::ThreadUsage, signals},
 };
 
-/// Usage is read so long before the end of the warm-up. Later it would keep a message waiting, and
-/// hide what is to be reported.
+/// Usage is read this time before the end of the warm-up. Later it would keep a message waiting,
+/// and hide what is to be reported.
 const EARLY_NS: i64 = 20_000_000;
 
 /// A thread that works, as others hold it.
@@ -125,7 +125,7 @@ impl FarEndThread {
     pub(super) fn poll(&mut self, now_ns: i64) -> i64 {
         let due_ns = self.start_ns.saturating_sub(EARLY_NS);
         if self.warmed_up.is_none() && now_ns >= due_ns {
-            // Where it is not known in time, the warm-up counts too.
+            // If it is not known in time, the warm-up counts too.
             let is_in_time = now_ns <= self.start_ns;
             self.warmed_up = is_in_time.then(|| ThreadUsage::of_thread(self.tid)).flatten();
             self.start_ns = i64::MAX;
