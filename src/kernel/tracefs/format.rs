@@ -68,7 +68,8 @@ impl EventFormat {
     }
 }
 
-/// `field:char prev_comm[16]; offset:8; size:16; signed:0;`, a line each.
+/// `field:char prev_comm[16]; offset:8; size:16; signed:0;`, a line each. The brackets of an array
+/// of fixed length follow the name, those of `__data_loc char[] name` the type.
 fn fields(text: &str) -> Vec<(String, Field)> {
     text.lines().filter_map(field).collect()
 }
@@ -76,7 +77,8 @@ fn fields(text: &str) -> Vec<(String, Field)> {
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';');
     let declaration = parts.next()?;
-    let declared = declaration.split('[').next()?.trim();
+    let is_array = declaration.ends_with(']');
+    let declared = if is_array { declaration.rsplit_once('[')?.0 } else { declaration };
     let name = declared.rsplit([' ', '*']).next().filter(|name| !name.is_empty())?;
     let (mut offset, mut size, mut signed) = (None, None, false);
     for part in parts {
@@ -189,6 +191,8 @@ mod tests {
                     \tfield:__data_loc char[] comm;\toffset:16;\tsize:4;\tsigned:0;\n";
         let format = EventFormat::parse(text).unwrap();
         assert_eq!(format.field("hrtimer").unwrap().offset, 8);
+        assert_eq!(format.field("comm").unwrap().offset, 16);
+        assert_eq!(format.field("char"), None);
         assert_eq!(EventFormat::parse("format:\n"), None);
     }
 

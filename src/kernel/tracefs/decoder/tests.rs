@@ -118,6 +118,16 @@ fn states_priorities_and_masks_are_read() {
 }
 
 #[test]
+fn an_interrupt_line_is_read_with_its_handler() {
+    let name = |length: u8| [20, 0, length, 0];
+    let data = raw(225, &[(8, &[4]), (12, &name(6)), (20, b"ttyS1\0")]);
+    let Ok(Some(TraceEvent::Event(event))) = typed(&data) else { panic!() };
+    let action = *b"ttyS1\0\0\0\0\0\0\0\0\0\0\0";
+    assert_eq!(event.kind, EventKind::IrqEntry { line: 4, action });
+    assert_eq!(typed(&raw(225, &[(12, &name(60))])), Err(()), "it ends beyond its event");
+}
+
+#[test]
 fn an_interrupt_for_cpus_beyond_the_first_64_is_read() {
     let cpus = [0_u64, 1 << 36, 0b110, 1].map(u64::to_le_bytes).concat();
     let mut mask = raw(353, &[(4, &[5]), (8, &[32, 0, 32, 0]), (24, &[0x70])]);
