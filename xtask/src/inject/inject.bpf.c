@@ -167,13 +167,15 @@ static __always_inline void delay(u32 kind)
         return;
     expires = state->expires_ns;
     end = at + (ns < INJECT_LONGEST_NS ? ns : INJECT_LONGEST_NS);
+    /* What interrupts it is logged until it is over. */
+    if (kind == INJECT_ARMING)
+        state->arming_at_ns = at;
     wait_until(end);
     if (kind == INJECT_HARDIRQ || kind == INJECT_DEVICE) {
         state->delaying_irq = kind;
     } else if (kind == INJECT_SOFTIRQ || kind == INJECT_SOFTIRQ_THREAD) {
         state->delaying_softirq = kind;
     } else if (kind == INJECT_ARMING) {
-        state->arming_at_ns = at;
         state->arming_ns = bpf_ktime_get_ns() - at;
     } else if (is_task_delay(kind)) {
         state->delaying_thread = 1;
@@ -198,7 +200,7 @@ log_end(struct inject_cpu *state, u32 *delaying, u32 meanwhile, u64 since)
         *delaying = 0;
         log_delay(delayed, cpu, since, now, state->expires_ns, 0);
     } else if (command && since && now >= command->from_ns &&
-               (now < command->until_ns || state->locks)) {
+               (now < command->until_ns || state->locks || state->arming_at_ns)) {
         u32 storm = command->kind == INJECT_STORM && meanwhile == INJECT_INTERRUPT;
         log_delay(storm ? INJECT_STORM : meanwhile, cpu, since, now, state->expires_ns, 0);
     }
@@ -394,10 +396,11 @@ static __always_inline void trace_switch(u32 cpu, u32 prev, u32 next)
 
 /*
  * The handler of a serial line: in a thread of its own where the kernel forces that, which the
- * command names. Loaded only where this is to be delayed.
+ * command names. Loaded only where this is to be delayed. It is called by address, so that no
+ * compiler inlines it, as that of 7.2 does with serial8250_handle_irq.
  */
-SEC("fentry/serial8250_handle_irq")
-int BPF_PROG(on_serial8250_handle_irq)
+SEC("fentry/serial8250_interrupt")
+int BPF_PROG(on_serial8250_interrupt)
 {
     if (is_commanded(bpf_get_smp_processor_id(), bpf_get_current_pid_tgid()))
         delay(INJECT_IRQ_THREAD);

@@ -51,7 +51,7 @@ const NAMES: [&str; 22] = [
 
 /// The program that is loaded only for delays in the thread of an interrupt, as not every kernel
 /// has the function.
-const IN_IRQ_THREAD: &str = "on_serial8250_handle_irq";
+const IN_IRQ_THREAD: &str = "on_serial8250_interrupt";
 
 /// The programs; they go with it.
 pub(super) struct InjectPrograms {

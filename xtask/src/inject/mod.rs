@@ -39,6 +39,10 @@ use worker::InjectWorker;
 pub(crate) use guard::{GuardFlags, run as run_guard};
 pub(crate) use mutex::{ASKED_FOR, run_measured};
 
+/// To load the programs takes a CPU for a while, which makes other wake-ups late: for so long the
+/// measurement analyzes those before the first delay.
+const SETTLE: Duration = Duration::from_secs(2);
+
 /// Delay a running measurement by known times; a log on stdout
 #[derive(Debug, Args)]
 pub(crate) struct InjectFlags {
@@ -115,6 +119,7 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     let _guard = guard::post(options.target, &threads)?;
     let mut kernel = InjectPrograms::load(&threads, &options.kinds)?;
     kernel.attach()?;
+    thread::sleep(SETTLE);
     let (sender, lines) = channel();
     let log = kernel.log(sender.clone())?;
     let until_ns = now_ns() + options.duration;

@@ -121,10 +121,10 @@ impl Injected {
         // Until the timer's interrupt came: the machine's latency, not the task's.
         let first = others.iter().map(|(at, _)| *at).min();
         // But a process at its end frees pages with interrupts off, and its interrupt is not late
-        // for less than that. A task that meets a lock is awake: the timer's interrupt came before,
-        // or nothing waits for it.
+        // for less than that. A task that meets a lock, or arms its timer, is awake: the timer's
+        // interrupt came before, or nothing waits for it.
         let is_off = |at: &i64| match self.kind.as_str() {
-            "lock" | "pi_mutex" => true,
+            "lock" | "pi_mutex" | "arming" => true,
             kind => kind == "exit" && at - from > LATE_NS,
         };
         let came = |other: &Injected| {
