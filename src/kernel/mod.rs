@@ -56,6 +56,7 @@ mod header {
     #![expect(dead_code, reason = "not all of them are needed on this side")]
     include!(concat!(env!("OUT_DIR"), "/header.rs"));
 }
+mod kernel_names;
 #[cfg(test)]
 mod layout;
 mod log;
@@ -91,6 +92,7 @@ pub use bootstrap::can_trace;
 pub use event::{Event, EventKind};
 pub use event_flags::{Hold, RunsAhead, entry, function, futex, out, vector, why, woken};
 pub use frequencies::SetFrequency;
+pub use kernel_names::KernelNames;
 pub use memory::ThreadRecords;
 pub use profiler::{ProfileUnavailable, Profiler, ProgramCost, SampledContext, TaskSample};
 pub use recorder::EventReader;

@@ -59,6 +59,13 @@ impl Symbols {
         self.hidden
     }
 
+    /// Functions with their addresses; the first name where one has several.
+    #[cfg(test)]
+    pub(super) fn functions(&self) -> impl Iterator<Item = (u64, &str)> {
+        let begins = self.functions.iter().map(|&(address, ..)| address);
+        begins.filter_map(|address| self.name(address).map(|(name, _)| (address, name)))
+    }
+
     /// The function at an address, and how many bytes into it; `None` for an unknown address.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<(&str, u64)> {

@@ -218,6 +218,7 @@ fn off(
     let EventKind::VectorEntry { address, .. } = late.kind else { return Off::NoSign };
     let in_user = late.flags & entry::IN_USER != 0;
     let function = wakeup.source.symbol(address).filter(|_| !in_user).map(|(name, _)| name);
+    let function = function.as_deref();
     let is_enabling = function.is_some_and(functions::enables_interrupts);
     let looks_enabled = late.flags & entry::JUST_ENABLED != 0;
     let came_on_enabling = || named.is_some_and(StackFinding::begins_where_interrupts_are_enabled);

@@ -37,7 +37,8 @@ pub(crate) fn locks(wakeup: &LateWakeup<'_>, events: &[Event]) -> Vec<LockWait> 
         let (at_ns, is_mine) = (ns(event.at_ns), event.pid == wakeup.me.tid);
         match (event.kind, &mut open) {
             (EventKind::LockBegin { lock, .. }, None) if is_mine => {
-                let name = wakeup.source.symbol(lock).map_or("a lock", |(name, _)| name).to_owned();
+                let known = wakeup.source.symbol(lock).map(|(name, _)| name.into_owned());
+                let name = known.unwrap_or_else(|| "a lock".to_owned());
                 let (from_ns, until_ns) = (at_ns, i64::MAX);
                 open = Some((event.cpu, LockWait { from_ns, until_ns, name, owner: None }));
             }

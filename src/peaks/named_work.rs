@@ -20,7 +20,7 @@ use crate::{
 pub(super) fn work_name(wakeup: &LateWakeup<'_>, work: WorkSource) -> Option<String> {
     match work {
         WorkSource::Function(address) => {
-            wakeup.source.symbol(address).map(|(name, _)| functions::plain(name).to_owned())
+            wakeup.source.symbol(address).map(|(name, _)| functions::plain(&name).to_owned())
         }
         WorkSource::Device { name, .. } => Some(names::comm(&name)),
     }

@@ -1,6 +1,6 @@
 //! What the blame asks of the recorder; tests answer in its place.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use super::Event;
 use crate::kernel::SetFrequency;
@@ -28,7 +28,7 @@ pub(crate) trait EventSource {
     fn stack(&self, number: u64) -> Option<Vec<u64>>;
 
     /// The kernel's function at an address, and how far into it.
-    fn symbol(&self, address: u64) -> Option<(&str, u64)>;
+    fn symbol(&self, address: u64) -> Option<(Cow<'_, str>, u64)>;
 
     /// Events that the recorder lost so far.
     fn lost(&self) -> u64;

@@ -197,7 +197,7 @@ impl Drawing<'_> {
             return Some("interrupted user mode".into());
         }
         let function = self.wakeup.source.symbol(address).map(|(name, _)| name);
-        let enabled = interrupt::enabled_words(flags, function);
+        let enabled = interrupt::enabled_words(flags, function.as_deref());
         Some(format!("interrupted {}{enabled}", self.wakeup.function(address)))
     }
 

@@ -6,7 +6,7 @@ use tardy_hot::clock::now_ns;
 
 use super::source::{ThisMachine, TracedEvents, wishes};
 use crate::{
-    kernel::{Settings, Stacks, Symbols, TraceLevel, Tracer, TracingUnavailable, WokenBy},
+    kernel::{KernelNames, Settings, Stacks, TraceLevel, Tracer, TracingUnavailable, WokenBy},
     peaks::{BlameOptions, EventSource, recording::recording},
     run::recording::Recording,
     setup::facts,
@@ -39,7 +39,7 @@ impl FlightRecorder {
         let virtual_machine = facts::virtualisation(&root).is_some();
         let wishes = wishes(&all, (0, None), virtual_machine, false);
         let events = TracedEvents::Bpf(tracer.recorder());
-        let source = ThisMachine::new(events, Symbols::read(), &none, &none);
+        let source = ThisMachine::new(events, KernelNames::of_kernel(), &none, &none);
         tracer.attach()?;
         Ok(Self { tracer, source, wishes, start_ns: now_ns() })
     }

@@ -1,6 +1,6 @@
 //! Late wake-ups and cycles of attached threads, explained as in a run, over a kernel of text.
 
-use std::{ops::Range, sync::atomic::Ordering::Relaxed};
+use std::{borrow::Cow, ops::Range, sync::atomic::Ordering::Relaxed};
 
 use super::late_samples::{collect, follow, least, measured};
 use crate::{
@@ -48,7 +48,7 @@ impl EventSource for Recorded {
         self.0.stack(number)
     }
 
-    fn symbol(&self, _: u64) -> Option<(&str, u64)> {
+    fn symbol(&self, _: u64) -> Option<(Cow<'_, str>, u64)> {
         None
     }
 

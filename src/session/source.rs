@@ -1,6 +1,7 @@
 //! What the blame asks of this machine: the kernel's events and stacks, names, and SMIs.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,7 +9,7 @@ use std::{
 
 use super::traced_by::TracedBy;
 use crate::{
-    kernel::{Event, EventReader, SetFrequency, Symbols, tracefs::EventStore},
+    kernel::{Event, EventReader, KernelNames, SetFrequency, tracefs::EventStore},
     peaks::{BlameOptions, EventSource, HoldEvidence},
     setup::siblings::siblings_of,
     sys::{
@@ -58,7 +59,7 @@ fn of(store: &Mutex<EventStore>) -> MutexGuard<'_, EventStore> {
 /// The kernel's record of this machine.
 pub(super) struct ThisMachine {
     events: TracedEvents,
-    symbols: Symbols,
+    names: KernelNames,
     /// Counted on a CPU that is not measured, where there is one, because reading it interrupts
     /// that CPU; the firmware stops all CPUs at once.
     smis: Option<SmiCount>,
@@ -67,13 +68,13 @@ pub(super) struct ThisMachine {
 impl ThisMachine {
     pub(super) fn new(
         events: TracedEvents,
-        symbols: Symbols,
+        names: KernelNames,
         free: &Cpus,
         measured: &Cpus,
     ) -> Self {
         let one: Cpus = free.iter().chain(measured.iter()).take(1).collect();
         let smis = (!one.is_empty()).then(|| SmiCount::begin(&Root::default(), &one)).flatten();
-        Self { events, symbols, smis }
+        Self { events, names, smis }
     }
 }
 
@@ -114,8 +115,8 @@ impl EventSource for ThisMachine {
         }
     }
 
-    fn symbol(&self, address: u64) -> Option<(&str, u64)> {
-        self.symbols.name(address)
+    fn symbol(&self, address: u64) -> Option<(Cow<'_, str>, u64)> {
+        self.names.name(address)
     }
 
     fn lost(&self) -> u64 {

@@ -21,7 +21,8 @@ use super::{
 
 use crate::{
     kernel::{
-        Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable, WokenBy,
+        KernelNames, Settings, Stacks, ThreadRecords, TraceLevel, Tracer, TracingUnavailable,
+        WokenBy,
     },
     peaks::{BlameOptions, Blamer},
     probes::{TracedThread, Tracing},
@@ -43,7 +44,7 @@ pub(super) struct Loaded {
     threads: Vec<TracedThread>,
     /// Read before the measured threads have a schedule to keep: there are very many. Only where
     /// somebody needs them.
-    symbols: Option<Symbols>,
+    names: Option<KernelNames>,
     /// Knows of the instance of the kernel's tracer, where there is one.
     journal: Option<Journal>,
 }
@@ -197,13 +198,13 @@ impl Loaded {
     ) -> Self {
         let root = Root::default();
         let is_rt = facts::preemption(&root, &ConfigOptions::read(&root)).model == "rt";
-        let symbols = (mode == TraceLevel::Peaks).then(Symbols::read);
+        let names = (mode == TraceLevel::Peaks).then(KernelNames::of_kernel);
         Self {
             source,
             mode,
             tracing: Tracing { records, is_rt },
             threads: Vec::new(),
-            symbols,
+            names,
             journal,
         }
     }
@@ -305,9 +306,9 @@ impl Loaded {
         run: &RecorderContext<'_>,
         later: Option<Receiver<TracedThread>>,
     ) -> Result<ActiveTracing> {
-        let Self { source, threads, symbols, .. } = self;
-        let Some(symbols) = symbols else { return ActiveTracing::stages(source, threads, run) };
-        let symbols_hidden = symbols.are_hidden();
+        let Self { source, threads, names, .. } = self;
+        let Some(names) = names else { return ActiveTracing::stages(source, threads, run) };
+        let symbols_hidden = names.are_hidden();
         // Threads of others run where they like.
         let measured: Cpus = match &later {
             None => threads.iter().map(|thread| thread.cpu).collect(),
@@ -315,7 +316,7 @@ impl Loaded {
         };
         let events = TracedEvents::of(&source);
         let holds = events.holds(&Root::default());
-        let machine = Box::new(ThisMachine::new(events, symbols, run.free, &measured));
+        let machine = Box::new(ThisMachine::new(events, names, run.free, &measured));
         let kept = (run.wish.keep, run.wish.peak_over_ns);
         let asked = wishes(&measured, kept, run.virtual_machine, later.is_some());
         let asked = BlameOptions { holds, ..asked };

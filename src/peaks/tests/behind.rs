@@ -1,5 +1,7 @@
 //! The blame falls behind: what it leaves out, and what it never does.
 
+use std::borrow::Cow;
+
 use super::*;
 
 /// Late wake-ups in one batch.
@@ -57,7 +59,7 @@ impl EventSource for Overwritten {
         None
     }
 
-    fn symbol(&self, _: u64) -> Option<(&str, u64)> {
+    fn symbol(&self, _: u64) -> Option<(Cow<'_, str>, u64)> {
         None
     }
 

@@ -1,8 +1,11 @@
 //! A recorder in which the test plays the programs.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::*;
@@ -61,9 +64,9 @@ impl EventSource for Fake {
         self.stacks.get(&number).map(addresses)
     }
 
-    fn symbol(&self, address: u64) -> Option<(&str, u64)> {
+    fn symbol(&self, address: u64) -> Option<(Cow<'_, str>, u64)> {
         let at = usize::try_from(address.checked_sub(0x1000)?).ok()?;
-        self.names.get(at).map(|name| (*name, 0x10))
+        self.names.get(at).map(|name| ((*name).into(), 0x10))
     }
 
     fn lost(&self) -> u64 {
