@@ -123,16 +123,18 @@ impl Peak {
     }
 
     /// What a delay shares with others, so that its part may be smaller: the way of a thread that
-    /// is awake at its expiry; what a lock's owner, or who goes before the thread, does until it
-    /// lets go of the CPU; the end of a process up to the switch, which counts as the wake-up's
-    /// way.
+    /// is awake at its expiry, or that gets a lock; what a lock's owner, or who goes before the
+    /// thread, does until it lets go of the CPU; the end of a process up to the switch, which
+    /// counts as the wake-up's way.
     pub(super) fn shared_ns(&self, delay: &Injected) -> i64 {
         if delay.kind == "exit" {
             return SWITCH_NS;
         }
+        let is_way = |part: &Part| part.cause == "nonpreemptible" && part.task.is_none();
         let is_shared = |part: &&Part| match delay.kind.as_str() {
-            "arming" => part.cause == "nonpreemptible" && part.task.is_none(),
-            "lock" | "pi_mutex" => part.cause != "lock" && part.task.is_some(),
+            "arming" => is_way(part),
+            "lock" => part.cause != "lock" && (part.task.is_some() || is_way(part)),
+            "pi_mutex" => part.cause != "lock" && part.task.is_some(),
             _ => false,
         };
         let way_out_ns = if delay.kind == "pi_mutex" { WAY_OUT_NS } else { 0 };
