@@ -30,7 +30,9 @@ static __always_inline u32 task_cpu(struct task_struct *task)
  * The state in which the scheduler leaves a task: an argument of `sched_switch` since 5.18, the last
  * one (9c2136be0878). What the task itself has may be changed meanwhile by who wakes it. Without
  * 8feb053d5319 the argument is stale where a signal was pending, so that the task did not go to
- * sleep: then it still is on its run queue. Since 6.12 one that sleeps may be there, too.
+ * sleep: then it still is on its run queue. Since 6.12 one that sleeps may be there, too. With
+ * proxy execution so is one that waits for a mutex; which states a signal ends,
+ * signal_pending_state says (include/linux/sched/signal.h).
  */
 static __always_inline u64 left_state(unsigned long long *ctx, struct task_struct *prev,
                                       u32 has_state)
@@ -38,7 +40,7 @@ static __always_inline u64 left_state(unsigned long long *ctx, struct task_struc
     if (!has_state)
         return task_state(prev);
     u64 state = *(volatile u32 *)&ctx[3];
-    if (!state || !prev->on_rq)
+    if (!(state & (TASK_INTERRUPTIBLE | TASK_WAKEKILL)) || !prev->on_rq)
         return state;
     if (bpf_core_field_exists(prev->se.sched_delayed) && prev->se.sched_delayed)
         return state;

@@ -42,6 +42,7 @@ typedef _Bool bool;
 #define __TASK_STOPPED 0x04
 #define __TASK_TRACED 0x08
 #define TASK_DEAD 0x80
+#define TASK_WAKEKILL 0x100
 /* Since 6.1. */
 #define TASK_FROZEN 0x8000
 /* Since 5.15, with PREEMPT_RT: asleep for a spinlock or an rwlock, in the midst of anything. */

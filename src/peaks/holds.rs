@@ -2,7 +2,7 @@
 //! the budget of its deadline policy, real-time throttling, the fair server.
 
 use super::{
-    MeasuredThread,
+    BlameOptions, MeasuredThread,
     contexts::CurrentTask,
     piece::{NamedCause, Piece},
     state_history::{OffCpu, ThreadState},
@@ -67,12 +67,14 @@ pub(super) fn served(me: &MeasuredThread, task: &CurrentTask) -> Option<NamedCau
 }
 
 /// The thread is ready, and this task was switched in that should wait for it. Neither real-time
-/// throttling (kernel/sched/rt.c) nor the fair server concerns deadline threads.
+/// throttling (kernel/sched/rt.c) nor the fair server concerns deadline threads. An idle CPU shows
+/// throttling only where the kernel has no other reason to be idle then.
 pub(super) fn behind(
     me: &MeasuredThread,
-    evidence: HoldEvidence,
+    options: &BlameOptions,
     task: &CurrentTask,
 ) -> NamedCause {
+    let evidence = options.holds;
     let is_fifo = me.real_time && me.prio >= 0;
     let inferred = |name, why| {
         let named = NamedCause::inferred(Cause::Throttled, name, why);
@@ -82,6 +84,7 @@ pub(super) fn behind(
         _ if is_fifo && task.ahead == Some(RunsAhead::RealTimeThrottled) => {
             inferred(REAL_TIME_THROTTLING, TIME_USED_UP)
         }
+        _ if task.pid == 0 && options.idles_beside_ready => nobody(task),
         HoldEvidence::OnlyThrottling if is_fifo => inferred(REAL_TIME_THROTTLING, ONLY_THROTTLING),
         HoldEvidence::OnlyFairServer if is_fifo && task.pid != 0 => {
             inferred(FAIR_SERVER, ONLY_SERVER)

@@ -104,6 +104,8 @@ pub(crate) struct BlameOptions {
     pub roams: bool,
     /// How the record tells what holds real-time threads back.
     pub holds: HoldEvidence,
+    /// The kernel may let a CPU be idle while a thread is ready for it, and does not tell.
+    pub idles_beside_ready: bool,
     /// Names of the handlers of interrupt lines, by number.
     pub interrupt_names: HashMap<u32, Vec<String>>,
     /// By CPU and number of the idle state: its exit latency, ns.

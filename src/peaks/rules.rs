@@ -377,14 +377,14 @@ impl<'a> CauseClassifier<'a> {
 
     /// Ready while a task runs that should wait for it.
     fn held_back(&self, piece: &Piece<'_>, task: &CurrentTask) -> NamedCause {
-        let (me, evidence) = (self.wakeup.me, self.wakeup.wishes.holds);
+        let me = self.wakeup.me;
         if let Some(served) = holds::served(me, task) {
             return served;
         }
         if me.real_time && unseen::other_real_time_ran(self.wakeup, piece) {
             return holds::nobody(task);
         }
-        holds::behind(me, evidence, task)
+        holds::behind(me, self.wakeup.wishes, task)
     }
 
     fn going_first(&self, piece: &Piece<'_>, segment: &Segment, task: &CurrentTask) -> NamedCause {

@@ -13,7 +13,7 @@ use crate::{
     peaks::{BlameOptions, EventSource, HoldEvidence},
     setup::siblings::siblings_of,
     sys::{
-        conditions::{has_fair_server, throttles_groups},
+        conditions::{has_fair_server, may_idle_beside_ready, throttles_groups},
         counters::interrupt_sources,
         cpus::Cpus,
         frequencies::highest_where_told_khz,
@@ -161,6 +161,7 @@ pub(super) fn wishes(
         virtual_machine,
         roams,
         holds: HoldEvidence::default(),
+        idles_beside_ready: may_idle_beside_ready(&root),
         interrupt_names,
         idle_exit_ns,
         highest_khz,

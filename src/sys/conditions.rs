@@ -110,6 +110,18 @@ pub fn has_fair_server(root: &Root) -> Option<bool> {
     release(root).map(|release| release >= (6, 12))
 }
 
+/// Whether this kernel may let a CPU be idle while a thread is ready for it: by core scheduling,
+/// which lets the threads of a core run tasks of one group alone (kernel/sched/core_sched.c, 5.14),
+/// or under a scheduler of sched_ext (kernel/sched/ext.c, 6.12).
+pub fn may_idle_beside_ready(root: &Root) -> bool {
+    let (config, release) = (ConfigOptions::read(root), release(root));
+    let may_have = |option, since| {
+        let is_on = config.is_on(option);
+        is_on.unwrap_or_else(|| release.is_none_or(|release| release >= since))
+    };
+    may_have("SCHED_CORE", (5, 14)) || may_have("SCHED_CLASS_EXT", (6, 12))
+}
+
 /// Whether it throttles groups of real-time tasks, the first of which has all that are in no other:
 /// a matter of how it was built, and of `rt_group_sched=` in later kernels (`setup_rt_group_sched`,
 /// kernel/sched/core.c). `None` if its configuration cannot be read.
@@ -214,6 +226,27 @@ mod tests {
         let hidden = [LOG, quota(crate::sys::quota::MOUNT)];
         assert!(found.unread.iter().all(|unread| hidden.contains(unread)), "{:?}", found.unread);
         assert_eq!(found.cpus.len(), measured.len());
+    }
+
+    #[test]
+    fn a_kernel_may_idle_beside_ready_threads_by_its_configuration_or_else_by_its_age() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path());
+        let write = |path: &str, text: String| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let may = |release: &str, config: Option<&str>| {
+            write("/proc/sys/kernel/osrelease", format!("{release}\n"));
+            let path = format!("/boot/config-{release}");
+            config.into_iter().for_each(|config| write(&path, format!("CONFIG_SMP=y\n{config}\n")));
+            may_idle_beside_ready(&root)
+        };
+        assert!(!may("5.10.0", None) && may("6.1.0", None));
+        assert!(!may("6.1.1", Some("# CONFIG_SCHED_CORE is not set")));
+        assert!(may("6.1.2", Some("CONFIG_SCHED_CORE=y")));
+        assert!(may("7.2.0", Some("CONFIG_SCHED_CLASS_EXT=y")));
     }
 
     #[test]

@@ -13,8 +13,9 @@
  *
  *   switch STATE TID           sched_switch: the current task leaves in STATE (R, R+ preempted, S, D,
  *                              IO for D in a wait for a device, L in one for a spinlock, T stopped,
- *                              X dead, S~ with a signal pending, so that it stays, S- asleep on its
- *                              run queue, SF frozen by its cgroup), TID comes
+ *                              X dead, S~ with a signal pending, so that it stays, D~ in a wait for
+ *                              a mutex, where proxy execution keeps it on its run queue, S- asleep
+ *                              there, SF frozen by its cgroup), TID comes
  *   waking TID                 sched_waking, by what runs here
  *   fork TID, exit             sched_process_fork and _exit, of the current task
  *   rename TID NAME            task_rename
@@ -219,6 +220,7 @@ static void do_switch(char **args, int is_seen)
     char *name = args[0] ? args[0] : "";
     int preempt = !strcmp(name, "R+"), is_io = !strcmp(name, "IO");
     int is_stale = !strcmp(name, "S~"), is_delayed = !strcmp(name, "S-");
+    int is_donor = !strcmp(name, "D~");
     u64 state = *name == 'R' ? 0 : *name == 'L' ? TASK_RTLOCK_WAIT : *name == 'S' ? TASK_INTERRUPTIBLE
               : *name == 'D' || is_io ? TASK_UNINTERRUPTIBLE : *name == 'T' ? __TASK_STOPPED
               : *name == 'X' ? TASK_DEAD : ~0ull;
@@ -231,7 +233,7 @@ static void do_switch(char **args, int is_seen)
     prev->task.in_iowait = is_io;
     prev->task.frozen = !strcmp(name, "SF");
     prev->task.__state = state;
-    prev->task.on_rq = !state || is_stale || is_delayed;
+    prev->task.on_rq = !state || is_stale || is_delayed || is_donor;
     prev->task.se.sched_delayed = is_delayed;
     next->task.se.cfs_rq = &cpu->rq.cfs;
     next->task.rt.rt_rq = &cpu->rq.rt;

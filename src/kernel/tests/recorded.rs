@@ -118,6 +118,21 @@ fn flags_of(events: &str) -> u8 {
 }
 
 #[test]
+fn a_task_leaves_for_what_it_waits_for_though_proxy_execution_keeps_it_on_its_queue() {
+    let out = |state: &str| flags_of(&format!("1000 0 switch R 7\n2000 0 switch {state} 9\n"));
+    assert_eq!(out("D~"), out::WAITING, "the task that has the mutex runs for it");
+    assert_eq!(out("S~"), out::PREEMPTED, "with a signal pending");
+}
+
+#[test]
+fn a_cpu_that_goes_idle_beside_a_ready_task_throttles_nobody() {
+    // As with core scheduling or a scheduler of sched_ext.
+    let events = "1000 0 switch R 9\n2000 0 waking 7\n3000 0 switch R 0\n4000 0 switch R 7\n";
+    let expected = [(9, out::PREEMPTED, None), (7, 0, None), (0, out::PREEMPTED, None)];
+    assert_eq!(flags(events)[..3], expected);
+}
+
+#[test]
 fn real_time_throttling_is_told_of_the_thread_and_of_who_runs_then() {
     let events = "1000 0 switch R 7\n1500 0 throttle 1\n2000 0 switch R 9\n\
                   3000 0 throttle 0\n4000 0 switch R 7\n5000 0 switch R+ 9\n";

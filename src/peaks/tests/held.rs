@@ -41,3 +41,19 @@ fn a_ready_thread_whose_cpu_goes_idle_was_not_kept_by_the_fair_server() {
     case.wishes.holds = HoldEvidence::OnlyThrottling;
     assert_eq!(case.named(), is(Cause::Throttled, "real-time throttling", 84_000));
 }
+
+#[test]
+fn no_throttling_is_named_where_core_scheduling_or_sched_ext_may_leave_the_cpu_idle() {
+    let idle = is(Cause::Unexplained, "ready, but the CPU went idle", 84_000);
+    for (real_time, prio) in [(true, 9), (true, -1), (false, 120)] {
+        let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
+        events.extend([(6_000, switch(0, 120, "swapper/0")), (90_000, switch(ME, prio, "timer"))]);
+        let mut case = case([1_500, 0, 1_000, 2_500, 90_000], events);
+        (case.me.prio, case.me.real_time, case.wishes.idles_beside_ready) = (prio, real_time, true);
+        let (throttling, server) = (HoldEvidence::OnlyThrottling, HoldEvidence::OnlyFairServer);
+        for evidence in [HoldEvidence::Recorded, throttling, server, HoldEvidence::Missing] {
+            case.wishes.holds = evidence;
+            assert_eq!(case.named(), idle, "{prio} {evidence:?}");
+        }
+    }
+}
