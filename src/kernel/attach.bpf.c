@@ -7,12 +7,14 @@
  * A program that runs for each switch of tasks must cost others little: whether a thread is
  * attached is one look into a flat array by its number.
  *
- * Here is what happens at its wake-ups and switches; attach_threads.h has which threads these are,
- * attach_wakers.h who wakes them, attach_response.h how long their work takes, attach_sleeps.h for what
- * they sleep, attach_waits.h where an event loop enters its wait, attach_memory.h what is kept.
+ * Here is what happens at its wake-ups and switches; attach_arrivals.h has what follows once it has
+ * the CPU, attach_threads.h which threads these are, attach_wakers.h who wakes them,
+ * attach_response.h how long their work takes, attach_sleeps.h for what they sleep, attach_waits.h
+ * where an event loop enters its wait, attach_memory.h what is kept.
  */
 #include "bpf.h"
 #include "attach.h"
+#include "attach_arrivals.h"
 #include "attach_memory.h"
 #include "attach_period.h"
 #include "attach_response.h"
@@ -74,17 +76,57 @@ static __noinline int wake_ready(struct tardy_attach_thread *thread, struct task
     thread->ready_ns = 0;
     thread->woken_on = number;
     thread->waking_ns = now_ns;
-    thread->blocked_ns = 0;
+    thread->out_ns = 0;
+    return 0;
+}
+
+/* It has not left its CPU yet, as far as was seen: whether it will, shows there. */
+static __noinline int wake_running(struct tardy_attach_thread *thread, struct task_struct *task)
+{
+    if (!thread)
+        return 0;
+    u32 number = bpf_get_smp_processor_id();
+    u64 now_ns = bpf_ktime_get_ns();
+    if (thread->arrived)
+        count_arrival(thread, task_cpu(task));
+    set_waker(thread, cpu_at(number));
+    thread->woken_on = number;
+    thread->early_ns = now_ns;
+    if (attach_config.response)
+        cycle_overrun(thread, task, now_ns);
+    return 0;
+}
+
+/*
+ * It was not seen to go to the sleep from which it is woken. Nobody can be woken twice who has not
+ * run in between, and who was seen to go to sleep has since been switched out by the kernel only if
+ * that was not seen.
+ */
+static __noinline int wake_unseen(struct tardy_attach_thread *thread, struct task_struct *task)
+{
+    if (!thread)
+        return 0;
+    if (thread->waking_ns || thread->out_ns) {
+        lose_sight(thread);
+        note_switches(thread, task);
+        thread->out_ns = 0;
+    }
+    if (attach_config.response)
+        note_faults(thread, task);
     return 0;
 }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
-    struct tardy_attach_thread *thread = get_attached(task);
+    struct tardy_attach_thread *thread = find_attached(task->pid);
 
     if (!thread)
         return 0;
+    if (thread->in_ns) {
+        wake_running(thread, task);
+        return 0;
+    }
     if (thread->ready_ns) {
         if (thread->relative & TARDY_ATTACH_IN_LOCK)
             leave_lock(thread, bpf_ktime_get_ns());
@@ -92,34 +134,18 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
             wake_ready(thread, task);
         return 0;
     }
-    /*
-     * Nobody can be woken twice who has not run in between, and who was seen to go to sleep has
-     * since been switched out by the kernel only if that was not seen.
-     */
-    if (thread->waking_ns || (thread->out_ns && was_elsewhere(thread, task))) {
-        lose_sight(thread);
-        thread->switches = switches_of(task);
-        thread->out_ns = 0;
-    }
+    if (thread->waking_ns || !thread->out_ns || slept_elsewhere(thread, task))
+        wake_unseen(thread, task);
     u64 now_ns = bpf_ktime_get_ns();
     u32 number = bpf_get_smp_processor_id();
-    int aside = set_waker(thread, cpu_at(number));
-    thread->woken_on = number;
-    /* It has not left its CPU yet: whether it will, shows there. */
-    if (!thread->out_ns && thread->in_ns) {
-        thread->early_ns = now_ns;
-        if (attach_config.response)
-            cycle_overrun(thread, task, now_ns);
-        return 0;
-    }
-    if (aside) {
+    if (set_waker(thread, cpu_at(number))) {
         thread->asides++;
         thread->asides_now++;
         thread->own_wakes++;
         thread->waits_for_next = 0;
     }
+    thread->woken_on = number;
     thread->waking_ns = now_ns;
-    thread->blocked_ns = thread->out_ns ? now_ns - thread->out_ns : 0;
     return 0;
 }
 
@@ -133,7 +159,8 @@ _Static_assert(LATE_AT(tid) == 32 && LATE_AT(place) == 36 && LATE_AT(woken_on) =
                "numbers");
 
 /* Hands a late wake-up over, so that its cause can be looked for. */
-static __noinline int hand_over(struct tardy_attach_thread *thread, u64 now_ns)
+static __noinline int hand_over(struct tardy_attach_thread *thread, struct task_struct *task,
+                                u64 now_ns)
 {
     struct tardy_attach_late late = {};
 
@@ -148,66 +175,46 @@ static __noinline int hand_over(struct tardy_attach_thread *thread, u64 now_ns)
     late.place = place ? *place : 0;
     late.woken_on = thread->woken_on;
     late.switched_on = bpf_get_smp_processor_id();
-    late.prio = thread->prio;
+    late.prio = task->prio;
     late.softirq_ns = thread->softirq_ns;
     if (bpf_ringbuf_output(&attach_late, &late, sizeof(late), BPF_RB_NO_WAKEUP))
         __sync_fetch_and_add(&attach_memory.settings.dropped, 1);
     return 0;
 }
 
-/* The thread is switched in after it was woken. Before it runs no more is done than must be. */
-static __always_inline void end_wakeup(struct tardy_attach_thread *thread, u64 now_ns)
+/* It was not seen to leave its CPU since, or never: what woke it may have been for that time. */
+static __noinline int arrive_unseen(struct tardy_attach_thread *thread, struct task_struct *task)
 {
-    u64 hard_ns = thread->hard_ns, least_ns = thread->late_ns;
-    u64 from_ns = thread->wants_lateness ? hard_ns : thread->waking_ns;
-
-    if (least_ns && from_ns && now_ns > from_ns && now_ns - from_ns > least_ns)
-        hand_over(thread, now_ns);
-    thread->woken_by = thread->waker;
-    thread->woken_ns = thread->waking_ns;
-    thread->switched_ns = now_ns;
-    thread->due_ns = hard_ns;
-    thread->due_soft_ns = thread->soft_ns;
-    thread->due_armed_ns = thread->armed_ns;
-    thread->relative = (thread->relative & ~TARDY_ATTACH_DUE_FOR)
-                       | (thread->relative & TARDY_ATTACH_SLEPT_FOR ? TARDY_ATTACH_DUE_FOR : 0);
-    thread->run_ns = 0;
-    thread->wait_ns = 0;
-    thread->whole = 1;
+    if (!thread)
+        return 0;
+    if (thread->arrived)
+        count_arrival(thread, task_cpu(task));
+    if (!thread->switches)
+        return 0;
+    lose_sight(thread);
+    thread->waking_ns = 0;
+    thread->ready_ns = 0;
+    thread->out_ns = 0;
+    return 0;
 }
 
 static __always_inline void switch_in(struct tardy_attach_thread *thread,
                                       struct task_struct *task, u64 now_ns)
 {
+    u64 least_ns = thread->late_ns;
+
     /* Woken on its way to sleep, and asleep for no time that anybody saw. */
     if (!thread->waking_ns && thread->out_ns && thread->early_ns)
         thread->waking_ns = thread->out_ns;
-    /* It was switched out again meanwhile: what woke it may have been for that time. */
-    if (was_elsewhere(thread, task)) {
-        lose_sight(thread);
-        thread->waking_ns = 0;
-        thread->ready_ns = 0;
-        thread->out_ns = 0;
+    if (thread->switches != switches_of(task))
+        arrive_unseen(thread, task);
+    if (least_ns && thread->waking_ns) {
+        u64 from_ns = thread->wants_lateness ? thread->hard_ns : thread->waking_ns;
+        if (from_ns && now_ns > from_ns && now_ns - from_ns > least_ns)
+            hand_over(thread, task, now_ns);
     }
-    if (attach_config.response)
-        cycle_in(thread, task, thread->waking_ns, now_ns);
-    if (thread->waking_ns) {
-        thread->prio = task->prio;
-        end_wakeup(thread, now_ns);
-    } else if (thread->ready_ns) {
-        thread->wait_ns += now_ns - thread->ready_ns;
-    } else {
-        thread->whole = 0;
-        if (thread->out_ns)
-            lose_sight(thread);
-    }
-    thread->waking_ns = 0;
-    thread->early_ns = 0;
-    thread->ready_ns = 0;
-    thread->relative &= ~TARDY_ATTACH_IN_LOCK;
-    thread->out_ns = 0;
-    thread->hard_ns = 0;
     thread->in_ns = now_ns;
+    thread->arrived = 1;
 }
 
 static __always_inline void switch_out(struct tardy_attach_thread *thread,
@@ -220,17 +227,17 @@ static __always_inline void switch_out(struct tardy_attach_thread *thread,
     int in_lock = (state & TASK_RTLOCK_WAIT) != 0;
     if (in_lock)
         state = 0;
+    if (thread->arrived)
+        count_arrival(thread, task_cpu(task));
     settle(thread);
     /* It was seen to go, or to be woken, and not to get the CPU. */
     if (!thread->in_ns && (thread->out_ns || thread->waking_ns || thread->ready_ns))
         lose_sight(thread);
-    if (attach_config.response) {
-        count_closed(thread);
+    if (attach_config.response)
         cycle_out(thread, task, state, now_ns);
-    }
     if (thread->in_ns)
         thread->run_ns += now_ns - thread->in_ns;
-    thread->switches = switches_of(task);
+    note_switches(thread, task);
     thread->in_ns = 0;
     thread->waking_ns = 0;
     thread->ready_ns = 0;
@@ -243,6 +250,7 @@ static __always_inline void switch_out(struct tardy_attach_thread *thread,
         return;
     }
     count_work(thread);
+    thread->prio = task->prio;
     thread->out_ns = now_ns;
 }
 
@@ -257,7 +265,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
         u64 state = preempt ? 0 : left_state(ctx, prev, attach_config.switch_has_state);
         switch_out(from, prev, state, now_ns);
     }
-    struct tardy_attach_thread *to = get_attached(next);
+    struct tardy_attach_thread *to = find_attached(next->pid);
     if (to)
         switch_in(to, next, now_ns ? now_ns : bpf_ktime_get_ns());
     return 0;

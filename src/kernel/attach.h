@@ -114,7 +114,7 @@ struct tardy_attach_thread {
     unsigned int tid; /* 0 while nobody's */
     unsigned int pid;
     unsigned int state;
-    unsigned int prio;     /* the kernel's, at its last wake-up */
+    unsigned int prio;     /* the kernel's, as it last went to sleep */
     unsigned long long start_ns; /* with `tid` the thread for good; 0 until it is first seen */
     char comm[16];
     /* The present wake-up. */
@@ -169,8 +169,8 @@ struct tardy_attach_thread {
     unsigned int cycle_woken_on;       /* the CPU, and the one that it got */
     unsigned int cycle_switched_on;
     unsigned long long armed_ns;       /* when it armed the timer of its last sleep */
-    unsigned long long closed;         /* 1: a cycle that is over is still to be counted */
-    unsigned long long closed_ns;      /* how long that took */
+    unsigned long long arrived;        /* 1: it was switched in, which is still to be counted */
+    unsigned long long sleep_hard_ns;  /* hard expiry, as `sleep_until_ns` is the soft one */
     unsigned long long deadline_ns;    /* cycles are not to be longer; 0 for none */
     /* Of the period: periods of which it is not known whether the thread had or wanted an expiry. */
     unsigned long long unsure;
@@ -210,6 +210,8 @@ struct tardy_attach_thread {
     unsigned int cycle_softirq_ns; /* of the cycle's */
     /* Of the candidate: how far ahead a timer was armed at the most, ns. */
     unsigned long long era_ahead_ns;
+    unsigned long long sleeps;    /* of `switches` those that it wanted, which all sleeps are */
+    unsigned long long faults[2]; /* its page faults up to the last event of it, as in `over` */
     struct tardy_attach_over over[TARDY_ATTACH_BEGINS];
     struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
 };
@@ -218,7 +220,6 @@ struct tardy_attach_thread {
 struct tardy_attach_timer {
     unsigned long long timer; /* its address; 0 once its callback is known to be over */
     unsigned long long hard_ns;
-    unsigned long long soft_ns;
     unsigned long long running; /* address of a word that has that of the timer, while it runs */
     unsigned long long pid;   /* of one in a softirq: the task that it interrupted, or that runs it */
     unsigned long long now;   /* the time at which the interrupt began, or its address */
@@ -246,6 +247,7 @@ struct tardy_attach_cpu {
     struct tardy_attach_timer soft;
     unsigned long long in_call; /* 1 in a function that another CPU called */
     unsigned long long raised_ns; /* when the softirq of timers was raised last */
+    unsigned long long spare[2];
 };
 
 struct tardy_attach_settings {

@@ -56,7 +56,24 @@ static __always_inline struct tardy_attach_thread *thread_at(u32 place)
     return place ? bpf_map_lookup_elem(&attach_threads, &place) : NULL;
 }
 
-/* The record of an attached thread; NULL for others. */
+/*
+ * The record of an attached thread; NULL for others. Its number says which it is: the place is taken
+ * away when a thread ends.
+ */
+static __always_inline struct tardy_attach_thread *find_attached(u32 pid)
+{
+    u16 *entry = place_of(pid);
+
+    if (!entry)
+        return NULL;
+    u32 place = *entry;
+    if (!place)
+        return NULL;
+    struct tardy_attach_thread *thread = bpf_map_lookup_elem(&attach_threads, &place);
+    return thread && thread->tid == pid ? thread : NULL;
+}
+
+/* The same where nobody waits: its start says that it still is the one that was meant. */
 static __always_inline struct tardy_attach_thread *get_attached(struct task_struct *task)
 {
     u32 pid = task->pid;
@@ -64,11 +81,8 @@ static __always_inline struct tardy_attach_thread *get_attached(struct task_stru
     /* That of the idle tasks. */
     if (!pid)
         return NULL;
-    u16 *place = place_of(pid);
-    if (!place || !*place)
-        return NULL;
-    struct tardy_attach_thread *thread = thread_at(*place);
-    if (!thread || thread->tid != pid || thread->state != TARDY_ATTACH_LIVE)
+    struct tardy_attach_thread *thread = find_attached(pid);
+    if (!thread || thread->state != TARDY_ATTACH_LIVE)
         return NULL;
     u64 start_ns = task->start_time;
     if (!thread->start_ns)
@@ -76,12 +90,12 @@ static __always_inline struct tardy_attach_thread *get_attached(struct task_stru
     return thread->start_ns == start_ns ? thread : NULL;
 }
 
-static __always_inline struct tardy_attach_cpu *cpu_at(u32 cpu)
+static __always_inline struct tardy_attach_cpu *cpu_at(u32 number)
 {
-    if (cpu >= TARDY_ATTACH_CPUS)
+    if (number >= TARDY_ATTACH_CPUS)
         return NULL;
-    barrier_var(cpu);
-    return &attach_memory.cpus[cpu & (TARDY_ATTACH_CPUS - 1)];
+    barrier_var(number);
+    return &attach_memory.cpus[number & (TARDY_ATTACH_CPUS - 1)];
 }
 
 static __always_inline struct tardy_attach_cpu *this_cpu(void)

@@ -236,7 +236,7 @@ static __always_inline int is_aside(const struct tardy_attach_thread *thread)
 }
 
 /* Counts the last wake-up. */
-static __noinline int settle(struct tardy_attach_thread *thread)
+__noinline int settle(struct tardy_attach_thread *thread)
 {
     if (!thread || !thread->woken_ns)
         return 0;
@@ -266,7 +266,7 @@ static __noinline int settle(struct tardy_attach_thread *thread)
  * next may be no part of its cycle, and a period without an expiry may have had one. What was seen
  * before is counted first, as that is known.
  */
-static __noinline int lose_sight(struct tardy_attach_thread *thread)
+__noinline int lose_sight(struct tardy_attach_thread *thread)
 {
     if (!thread)
         return 0;
@@ -284,11 +284,21 @@ static __always_inline u64 switches_of(struct task_struct *task)
     return task->nvcsw + task->nivcsw;
 }
 
-/* Whether the kernel has switched the task out since it was seen to go. */
-static __always_inline int was_elsewhere(const struct tardy_attach_thread *thread,
-                                         struct task_struct *task)
+/*
+ * Whether the kernel has switched a task out that was seen to go to sleep, and sleeps: whatever it did
+ * meanwhile ended by a sleep.
+ */
+static __always_inline int slept_elsewhere(const struct tardy_attach_thread *thread,
+                                           struct task_struct *task)
 {
-    return thread->switches && thread->switches != switches_of(task);
+    return thread->sleeps != task->nvcsw;
+}
+
+static __always_inline void note_switches(struct tardy_attach_thread *thread,
+                                          struct task_struct *task)
+{
+    thread->sleeps = task->nvcsw;
+    thread->switches = thread->sleeps + task->nivcsw;
 }
 
 #endif

@@ -24,16 +24,6 @@ static __always_inline u64 after(u64 ns, u64 from_ns)
     return ns > from_ns ? ns - from_ns : 0;
 }
 
-/* Counts a cycle that is over: when the thread has nothing to do. */
-static __noinline int count_closed(struct tardy_attach_thread *thread)
-{
-    if (!thread || !thread->closed)
-        return 0;
-    thread->closed = 0;
-    count_in(&thread->hists[TARDY_ATTACH_RESPONSE], thread->closed_ns);
-    return 0;
-}
-
 /* The parts of a cycle that took too long; they sum to it. */
 static __noinline int add_over(struct tardy_attach_thread *thread, u64 took_ns)
 {
@@ -63,13 +53,20 @@ static __noinline int add_over(struct tardy_attach_thread *thread, u64 took_ns)
     return 0;
 }
 
+/* A task that sleeps has none. */
+static __always_inline void note_faults(struct tardy_attach_thread *thread,
+                                        struct task_struct *task)
+{
+    thread->faults[0] = task->min_flt;
+    thread->faults[1] = task->maj_flt;
+}
+
 /* The page faults of such a cycle. */
-static __always_inline void add_faults(struct tardy_attach_thread *thread,
-                                       struct task_struct *task)
+static __always_inline void add_faults(struct tardy_attach_thread *thread)
 {
     struct tardy_attach_over *over = &thread->over[thread->cycle_begin & 1];
-    u64 minor = task->min_flt - thread->cycle_faults[0];
-    u64 major = task->maj_flt - thread->cycle_faults[1];
+    u64 minor = thread->faults[0] - thread->cycle_faults[0];
+    u64 major = thread->faults[1] - thread->cycle_faults[1];
 
     over->faults[0] += minor;
     over->faults[1] += major;
@@ -102,29 +99,22 @@ static __noinline int hand_cycle_over(struct tardy_attach_thread *thread)
 }
 
 /* A cycle that is over, and took so long. */
-static __always_inline void judge_cycle(struct tardy_attach_thread *thread,
-                                        struct task_struct *task, u64 took_ns)
+static __always_inline void judge_cycle(struct tardy_attach_thread *thread, u64 took_ns)
 {
     if (!thread->deadline_ns || took_ns <= thread->deadline_ns)
         return;
     add_over(thread, took_ns);
-    add_faults(thread, task);
+    add_faults(thread);
     hand_cycle_over(thread);
 }
 
 /* Most expiries read together that are judged; with more of them those after these are missed. */
 #define MOST_READ_WITH 4096
 
-/* What judging a cycle needs. */
-struct closing {
-    struct tardy_attach_thread *thread;
-    struct task_struct *task;
-};
-
 /* The next expiry of those that were read together was done when the first was. */
-static long close_next(u32 number, struct closing *closing)
+static long close_next(u32 number, struct tardy_attach_thread **of)
 {
-    struct tardy_attach_thread *thread = closing->thread;
+    struct tardy_attach_thread *thread = *of;
 
     thread->cycle_ns += thread->period_ns;
     if (thread->cycle_entry_ns < thread->cycle_ns) {
@@ -135,7 +125,7 @@ static long close_next(u32 number, struct closing *closing)
         thread->cycle_waking_ns = thread->cycle_ns;
     u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
     count_in(&thread->hists[TARDY_ATTACH_RESPONSE], took_ns);
-    judge_cycle(thread, closing->task, took_ns);
+    judge_cycle(thread, took_ns);
     return 0;
 }
 
@@ -144,36 +134,30 @@ static __always_inline int can_loop(void)
     return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
 }
 
-static __noinline int close_read_with(struct tardy_attach_thread *thread,
-                                      struct task_struct *task)
+static __noinline int close_read_with(struct tardy_attach_thread *thread)
 {
-    struct closing closing = {thread, task};
-
     if (!thread || !can_loop())
         return 0;
     u64 times = thread->read_with;
     thread->read_with = 0;
     /* One fault made all of them late. */
-    thread->cycle_faults[0] = task->min_flt;
-    thread->cycle_faults[1] = task->maj_flt;
-    bpf_loop(times, close_next, &closing, 0);
+    thread->cycle_faults[0] = thread->faults[0];
+    thread->cycle_faults[1] = thread->faults[1];
+    bpf_loop(times, close_next, &thread, 0);
     return 0;
 }
 
 /* The timer of the thread expired again, so that its last sleep was the end of the cycle. */
-static __noinline int close_cycle(struct tardy_attach_thread *thread, struct task_struct *task)
+static __noinline int close_cycle(struct tardy_attach_thread *thread)
 {
     if (!thread || !thread->cycle_ns || !thread->cycle_done_ns
         || thread->cycle_begin != TARDY_ATTACH_BEGIN_TIMER)
         return 0;
     u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
-    /* Two ended since it slept last. */
-    count_closed(thread);
-    thread->closed_ns = took_ns;
-    thread->closed = 1;
-    judge_cycle(thread, task, took_ns);
+    count_in(&thread->hists[TARDY_ATTACH_RESPONSE], took_ns);
+    judge_cycle(thread, took_ns);
     if (thread->read_with)
-        close_read_with(thread, task);
+        close_read_with(thread);
     return 0;
 }
 
@@ -188,21 +172,20 @@ static __noinline int close_other(struct tardy_attach_thread *thread, u64 now_ns
 }
 
 /* The thread was woken by others, and waits for the next of them. */
-static __noinline int close_stage(struct tardy_attach_thread *thread, struct task_struct *task)
+static __noinline int close_stage(struct tardy_attach_thread *thread)
 {
     if (!thread)
         return 0;
     u64 took_ns = after(thread->cycle_done_ns, thread->cycle_ns);
     count_in(&thread->hists[TARDY_ATTACH_STAGE], took_ns);
-    judge_cycle(thread, task, took_ns);
+    judge_cycle(thread, took_ns);
     thread->cycle_ns = 0;
     return 0;
 }
 
 /* It is due since `due_ns`. */
-static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
-                                        struct task_struct *task, u32 begin, u64 due_ns,
-                                        u64 waking_ns, u64 now_ns)
+static __always_inline void begin_cycle(struct tardy_attach_thread *thread, u32 cpu, u32 begin,
+                                        u64 due_ns, u64 waking_ns, u64 now_ns)
 {
     thread->cycle_ns = due_ns;
     thread->cycle_begin = begin;
@@ -212,13 +195,13 @@ static __always_inline void begin_cycle(struct tardy_attach_thread *thread,
         thread->was_kept = 0;
     if (thread->tick_ns <= due_ns)
         thread->tick_ns = 0;
-    thread->cycle_faults[0] = task->min_flt;
-    thread->cycle_faults[1] = task->maj_flt;
+    thread->cycle_faults[0] = thread->faults[0];
+    thread->cycle_faults[1] = thread->faults[1];
     thread->cycle_entry_ns = thread->entry_ns;
     thread->cycle_softirq_ns = thread->softirq_ns;
     thread->cycle_waking_ns = waking_ns;
     thread->cycle_woken_on = thread->woken_on;
-    thread->cycle_switched_on = bpf_get_smp_processor_id();
+    thread->cycle_switched_on = cpu;
     thread->cycle_in_ns = now_ns;
     thread->cycle_done_ns = 0;
     thread->cycle_run_ns = 0;
@@ -238,9 +221,9 @@ static __always_inline void add_wait(struct tardy_attach_thread *thread, u64 ns)
         thread->cycle_waits_ns[kind] += ns;
 }
 
-/* The thread is switched in; `waking_ns` is that of the wake-up, 0 where there was none. */
-static __always_inline void cycle_in(struct tardy_attach_thread *thread,
-                                     struct task_struct *task, u64 waking_ns, u64 now_ns)
+/* The thread was switched in; `waking_ns` is that of the wake-up, 0 where there was none. */
+static __always_inline void cycle_in(struct tardy_attach_thread *thread, u32 cpu, u64 waking_ns,
+                                     u64 now_ns)
 {
     if (waking_ns)
         count_wake(thread);
@@ -250,15 +233,15 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread,
     if (waking_ns && by_timer && thread->hard_ns && thread->hard_ns != thread->cycle_ns
         && is_tick(thread)) {
         learn_wait(thread);
-        close_cycle(thread, task);
-        begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, waking_ns, now_ns);
+        close_cycle(thread);
+        begin_cycle(thread, cpu, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, waking_ns, now_ns);
     } else if (waking_ns && !by_timer && !is_open) {
         /* A time-out is no work that somebody wants. */
         thread->cycle_ns = 0;
         if (thread->waker != TARDY_ATTACH_BY_TIMER)
-            begin_cycle(thread, task, TARDY_ATTACH_BEGIN_WAKEUP, waking_ns, waking_ns, now_ns);
+            begin_cycle(thread, cpu, TARDY_ATTACH_BEGIN_WAKEUP, waking_ns, waking_ns, now_ns);
     } else if (waking_ns && by_timer && !thread->cycle_ns && is_at_loop(thread)) {
-        begin_cycle(thread, task, TARDY_ATTACH_BEGIN_OTHER, waking_ns, waking_ns, now_ns);
+        begin_cycle(thread, cpu, TARDY_ATTACH_BEGIN_OTHER, waking_ns, waking_ns, now_ns);
     } else if (thread->cycle_ns && waking_ns) {
         add_wait(thread, thread->out_ns ? after(waking_ns, thread->out_ns) : 0);
         thread->cycle_ready_ns += after(now_ns, waking_ns);
@@ -271,6 +254,7 @@ static __always_inline void cycle_in(struct tardy_attach_thread *thread,
 static __always_inline void cycle_out(struct tardy_attach_thread *thread,
                                       struct task_struct *task, u64 state, u64 now_ns)
 {
+    note_faults(thread, task);
     if (state) {
         u32 kind = wait_of(task, state);
         thread->sleep_key = wait_key(task, state);
@@ -285,7 +269,7 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
         return;
     thread->cycle_done_ns = now_ns;
     if (thread->cycle_begin == TARDY_ATTACH_BEGIN_WAKEUP && thread->waits_for_next)
-        close_stage(thread, task);
+        close_stage(thread);
     else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER && is_at_loop(thread)) {
         /* It sleeps in the call that it has entered, and did nothing since. */
         if (thread->in_call)
@@ -293,7 +277,7 @@ static __always_inline void cycle_out(struct tardy_attach_thread *thread,
         else
             close_other(thread, now_ns);
     } else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER && is_at_loop(thread)) {
-        close_cycle(thread, task);
+        close_cycle(thread);
         thread->cycle_ns = 0;
     }
 }
@@ -315,8 +299,9 @@ static __noinline int cycle_overrun(struct tardy_attach_thread *thread, struct t
         done_ns = now_ns;
     thread->cycle_run_ns += after(done_ns, thread->cycle_since_ns);
     thread->cycle_done_ns = done_ns;
-    close_cycle(thread, task);
-    begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, done_ns, done_ns);
+    note_faults(thread, task);
+    close_cycle(thread);
+    begin_cycle(thread, task_cpu(task), TARDY_ATTACH_BEGIN_TIMER, thread->hard_ns, done_ns, done_ns);
     /* The thread was at work since it was due: the interrupt came only for the arming. */
     thread->cycle_entry_ns = thread->hard_ns;
     thread->cycle_softirq_ns = 0;
@@ -371,6 +356,7 @@ static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_
     if (!due_ns || due_ns >= now_ns || due_ns >= next_ns || !works_by_timer(thread))
         return 0;
     thread->cycle_done_ns = now_ns;
+    note_faults(thread, task);
     if (thread->cycle_ns && thread->cycle_begin == TARDY_ATTACH_BEGIN_OTHER) {
         /* It was due when the wait was entered, which returned for it at once. */
         if (thread->in_call && due_ns <= thread->cycle_ns)
@@ -381,14 +367,14 @@ static __noinline int take_tick(struct tardy_attach_thread *thread, struct task_
         }
     } else if (thread->cycle_ns) {
         thread->cycle_run_ns += after(now_ns, thread->cycle_since_ns);
-        close_cycle(thread, task);
+        close_cycle(thread);
     }
     if (thread->was_kept)
         count_in(&thread->hists[TARDY_ATTACH_KEPT], now_ns - due_ns);
     thread->entry_ns = due_ns;
     thread->softirq_ns = 0;
     thread->woken_on = bpf_get_smp_processor_id();
-    begin_cycle(thread, task, TARDY_ATTACH_BEGIN_TIMER, due_ns, now_ns, now_ns);
+    begin_cycle(thread, task_cpu(task), TARDY_ATTACH_BEGIN_TIMER, due_ns, now_ns, now_ns);
     thread->tick_ns = next_ns;
     thread->cycle_since_ns = now_ns;
     /* It was no wake-up, and the period had its expiry. */

@@ -3,6 +3,7 @@
 #ifndef TARDY_ATTACH_THREADS_H
 #define TARDY_ATTACH_THREADS_H
 
+#include "attach_arrivals.h"
 #include "attach_memory.h"
 #include "attach_period.h"
 #include "attach_response.h"
@@ -56,9 +57,9 @@ static __always_inline void end_thread(struct task_struct *task, u32 pid)
         return;
     struct tardy_attach_thread *thread = thread_at(*entry);
     if (thread && thread->tid == pid) {
+        if (thread->arrived)
+            count_arrival(thread, task_cpu(task));
         settle(thread);
-        if (attach_config.response)
-            count_closed(thread);
         WRITE_ONCE(thread->state, TARDY_ATTACH_ENDED);
     }
     *entry = 0;

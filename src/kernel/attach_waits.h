@@ -7,6 +7,7 @@
 #ifndef TARDY_ATTACH_WAITS_H
 #define TARDY_ATTACH_WAITS_H
 
+#include "attach_arrivals.h"
 #include "attach_memory.h"
 #include "attach_period.h"
 #include "attach_response.h"
@@ -29,10 +30,14 @@ static __noinline int enter_wait(struct task_struct *task)
 {
     struct tardy_attach_thread *thread = get_attached(task);
 
-    if (!thread || !thread->wait_votes || !works_by_timer(thread)
-        || wait_key(task, TASK_INTERRUPTIBLE) != thread->wait_key)
+    if (!thread || !thread->wait_votes)
+        return 0;
+    if (thread->arrived)
+        count_arrival(thread, task_cpu(task));
+    if (!works_by_timer(thread) || wait_key(task, TASK_INTERRUPTIBLE) != thread->wait_key)
         return 0;
     u64 now_ns = bpf_ktime_get_ns();
+    note_faults(thread, task);
     thread->sleep_key = thread->wait_key;
     if (thread->cycle_ns) {
         thread->cycle_run_ns += after(now_ns, thread->cycle_since_ns);
@@ -44,14 +49,14 @@ static __noinline int enter_wait(struct task_struct *task)
                 thread->was_kept = 1;
             close_other(thread, now_ns);
         } else if (thread->cycle_begin == TARDY_ATTACH_BEGIN_TIMER) {
-            close_cycle(thread, task);
+            close_cycle(thread);
             thread->cycle_ns = 0;
         }
     }
     if (thread->cycle_ns || !returns_for_work(task))
         return 0;
     u64 tick_ns = thread->tick_ns;
-    begin_cycle(thread, task, TARDY_ATTACH_BEGIN_OTHER, now_ns, now_ns, now_ns);
+    begin_cycle(thread, task_cpu(task), TARDY_ATTACH_BEGIN_OTHER, now_ns, now_ns, now_ns);
     thread->tick_ns = tick_ns;
     thread->in_call = 1;
     thread->cycle_since_ns = now_ns;

@@ -3,6 +3,7 @@
 #ifndef TARDY_ATTACH_WAKERS_H
 #define TARDY_ATTACH_WAKERS_H
 
+#include "attach_arrivals.h"
 #include "attach_memory.h"
 #include "attach_period.h"
 #include "attach_response.h"
@@ -26,7 +27,6 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, u64 now)
     }
     struct hrtimer_clock_base *base = timer->base;
     running->hard_ns = timer->node.expires;
-    running->soft_ns = timer->_softexpires;
     running->now = now;
     running->base_ns = base->offset;
     running->running = (u64)base + bpf_core_field_offset(struct hrtimer_clock_base, running);
@@ -72,7 +72,10 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
     if (!thread)
         return 0;
     if (sleeper_of(address) == (u64)current) {
+        if (thread->arrived)
+            count_arrival(thread, task_cpu(current));
         thread->sleep_timer = address;
+        thread->sleep_hard_ns = timer->node.expires;
         /* Another sleep: one that was over before it had begun is none that it wakes up from. */
         thread->early_ns = 0;
         thread->relative = (thread->relative & ~TARDY_ATTACH_SLEEPS_FOR)
@@ -91,6 +94,8 @@ int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
     if ((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK
         || softirq_count_of(current, count) & SOFTIRQ_SERVED)
         return 0;
+    if (thread->arrived)
+        count_arrival(thread, task_cpu(current));
     u32 pid = current->pid;
     bpf_map_update_elem(&attach_timers, &address, &pid, 0);
     if (attach_config.response && thread->tick_timer == address) {
@@ -113,6 +118,8 @@ int BPF_PROG(on_hrtimer_start_expired, struct hrtimer *timer)
     if (!thread || !attach_config.response || thread->sleep_timer != (u64)timer
         || thread->relative & TARDY_ATTACH_SLEEPS_FOR)
         return 0;
+    if (thread->arrived)
+        count_arrival(thread, task_cpu(current));
     s64 offset = timer->base->offset;
     thread->hard_ns = timer->node.expires - offset;
     thread->soft_ns = timer->_softexpires - offset;
@@ -174,10 +181,20 @@ static __always_inline int is_of_sleep(const struct tardy_attach_thread *thread,
                                        struct tardy_attach_timer *timer)
 {
     if (!timer->timer || timer->timer != thread->sleep_timer
-        || timer->soft_ns != thread->sleep_until_ns)
+        || timer->hard_ns != thread->sleep_hard_ns)
         return 0;
     timer->timer = 0;
     return 1;
+}
+
+/* The soft expiry of a timer that is in its callback, which may have set the next one already. */
+static __always_inline s64 soft_of(const struct tardy_attach_timer *timer)
+{
+    s64 soft_ns = 0, hard_ns = timer->hard_ns;
+
+    bpf_probe_read_kernel(&soft_ns, sizeof(soft_ns),
+                          (void *)(timer->timer + bpf_core_field_offset(struct hrtimer, _softexpires)));
+    return soft_ns < hard_ns ? soft_ns : hard_ns;
 }
 
 /* Of the timer's clock, as CLOCK_MONOTONIC. */
@@ -194,19 +211,21 @@ static __always_inline u64 monotonic(const struct tardy_attach_timer *timer, u64
  */
 static __always_inline void set_entry(struct tardy_attach_thread *thread,
                                       const struct tardy_attach_cpu *cpu,
-                                      const struct tardy_attach_timer *timer)
+                                      const struct tardy_attach_timer *timer, s64 soft_ns)
 {
-    s64 now_ns = attach_config.expire_has_time ? timer->now : 0;
+    s64 now_ns;
 
-    if (!attach_config.expire_has_time)
+    if (attach_config.expire_has_time)
+        now_ns = timer->now;
+    else
         bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
     now_ns -= timer->base_ns;
     thread->entry_ns = now_ns;
     thread->softirq_ns = 0;
-    if (!attach_config.soft_timers || timer != &cpu->soft)
+    if (timer != &cpu->soft || !attach_config.soft_timers)
         return;
     /* It became due while the softirq waited: then no interrupt had to come for it. */
-    s64 due_ns = monotonic(timer, timer->soft_ns), entry_ns = cpu->raised_ns;
+    s64 due_ns = monotonic(timer, soft_ns), entry_ns = cpu->raised_ns;
     if (entry_ns < due_ns)
         entry_ns = due_ns;
     if (entry_ns >= now_ns)
@@ -219,46 +238,43 @@ static __always_inline void set_entry(struct tardy_attach_thread *thread,
 /* The expiry of its own timer that wakes the thread, unless it is one within its cycle: then 1. */
 static __always_inline int set_expiry(struct tardy_attach_thread *thread,
                                       const struct tardy_attach_cpu *cpu,
-                                      const struct tardy_attach_timer *timer, int slept_for)
+                                      const struct tardy_attach_timer *timer, s64 soft_ns,
+                                      int slept_for)
 {
     /* When the interrupt began is of interest only where late ones are explained. */
-    if (thread->late_ns || attach_config.response)
-        set_entry(thread, cpu, timer);
+    if (thread->late_ns | thread->deadline_ns)
+        set_entry(thread, cpu, timer, soft_ns);
     thread->relative = (thread->relative & ~TARDY_ATTACH_SLEPT_FOR)
                        | (slept_for ? TARDY_ATTACH_SLEPT_FOR : 0);
     if (slept_for && is_aside(thread))
         return 1;
     thread->hard_ns = monotonic(timer, timer->hard_ns);
-    thread->soft_ns = monotonic(timer, timer->soft_ns);
+    thread->soft_ns = monotonic(timer, soft_ns);
     return 0;
 }
 
-/*
- * Who wakes the thread, and, where that is its own timer, the timer's expiry. Whether that is one
- * within its cycle, which counts as none.
- */
-static __always_inline int set_waker(struct tardy_attach_thread *thread,
+/* The same of a wake-up by anything but the timer of the thread's last sleep as it armed that. */
+static __noinline int set_other_waker(struct tardy_attach_thread *thread,
                                       struct tardy_attach_cpu *cpu)
 {
-    thread->hard_ns = 0;
-    if (cpu && is_of_sleep(thread, &cpu->hard)) {
-        thread->waker = TARDY_ATTACH_BY_TIMER;
-        return set_expiry(thread, cpu, &cpu->hard, thread->relative & TARDY_ATTACH_SLEEPS_FOR);
-    }
     struct task_struct *current = bpf_get_current_task_btf();
     struct tardy_attach_timer *timer = cpu ? running_timer(cpu, current) : NULL;
+
+    if (!thread)
+        return 0;
     if (timer) {
         u64 address = timer->timer;
         int is_sleep = thread->sleep_timer == address;
         thread->waker = TARDY_ATTACH_BY_TIMER;
         if (!is_sleep && !bpf_map_lookup_elem(&attach_timers, &address))
             return 0;
+        s64 soft_ns = soft_of(timer);
         /* That it was armed so was not seen. */
-        if (!is_sleep || timer->soft_ns != thread->sleep_until_ns)
+        if (!is_sleep || soft_ns != thread->sleep_until_ns)
             thread->armed_ns = 0;
         if (!is_sleep)
             thread->tick_timer = address;
-        return set_expiry(thread, cpu, timer,
+        return set_expiry(thread, cpu, timer, soft_ns,
                           is_sleep && thread->relative & TARDY_ATTACH_SLEEPS_FOR);
     }
     if (cpu && cpu->in_call) {
@@ -270,6 +286,25 @@ static __always_inline int set_waker(struct tardy_attach_thread *thread,
                        || softirq_count_of(current, count) & SOFTIRQ_SERVED;
     thread->waker = in_interrupt ? TARDY_ATTACH_BY_INTERRUPT : TARDY_ATTACH_BY_TASK;
     return 0;
+}
+
+/*
+ * Who wakes the thread, and, where that is its own timer, the timer's expiry. Whether that is one
+ * within its cycle, which counts as none.
+ */
+static __always_inline int set_waker(struct tardy_attach_thread *thread,
+                                     struct tardy_attach_cpu *cpu)
+{
+    thread->hard_ns = 0;
+    if (!cpu)
+        return set_other_waker(thread, cpu);
+    /* Else its address is made anew for each field. */
+    barrier_var(cpu);
+    if (!is_of_sleep(thread, &cpu->hard))
+        return set_other_waker(thread, cpu);
+    thread->waker = TARDY_ATTACH_BY_TIMER;
+    return set_expiry(thread, cpu, &cpu->hard, thread->sleep_until_ns,
+                      thread->relative & TARDY_ATTACH_SLEEPS_FOR);
 }
 
 #endif

@@ -46,7 +46,7 @@ const ASIDES: usize = UNSURE + 4 + WAITS;
 const OVERDUE: usize = ASIDES + 2;
 const WAIT_KEY: usize = OVERDUE + 11;
 /// The others are for the programs alone.
-const OVERS: usize = OVERDUE + 23;
+const OVERS: usize = OVERDUE + 26;
 const OVER_WAITS: usize = 6;
 const OVER_TOLD: usize = OVER_WAITS + WAITS;
 const OVER: usize = OVER_TOLD + 4;
@@ -262,7 +262,9 @@ impl AttachedThread<'_> {
     /// When it had the CPU for its last wake-up, ns; 0 for none.
     #[must_use]
     pub fn switched_ns(&self) -> u64 {
-        self.load(SWITCHED)
+        // Its present wake-up is counted when it leaves the CPU.
+        let since_ns = self.load(IN);
+        if self.load(WAKING) > 0 && since_ns > 0 { since_ns } else { self.load(SWITCHED) }
     }
 
     /// The last expiry that was over when the thread slept until that, ns; 0 for none.
@@ -301,7 +303,7 @@ impl AttachedThread<'_> {
         [0, 1, 2, 3, 4].map(|word| self.load(at + word))
     }
 
-    /// The kernel's priority of it at its last wake-up: -1 deadline, 0 to 98 real-time.
+    /// The kernel's priority of it as it last went to sleep: -1 deadline, 0 to 98 real-time.
     #[must_use]
     pub fn prio(&self) -> i16 {
         ((self.load(STATE_PRIO) >> 32) as u32).cast_signed() as i16

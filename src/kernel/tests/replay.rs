@@ -174,6 +174,8 @@ fn who_works_on_is_behind_since_the_expiry_that_woke_it_last() {
     // The last wake-up is not counted yet; or has not got the CPU.
     let works = replay(&[(MS, ALL), (2 * MS, ALL), (3 * MS, [true, true, false])]);
     assert_eq!(of(&works), (Some(true), 3 * MS));
+    let thread = AttachedThread { place: 1, has_ended: false, words: &works };
+    assert_eq!(thread.switched_ns(), 3 * MS + 5_000);
     let waits = replay(&[(MS, ALL), (2 * MS, ALL), (3 * MS, [true, false, false])]);
     assert_eq!(of(&waits), (Some(true), 3 * MS));
     assert_eq!(of(&read("")), (None, 0));

@@ -14,9 +14,9 @@ use crate::{
 
 /// Overhead of monitoring external threads, as `docs/explanation/overhead.md` measures it.
 const ATTACHED_COST: &str = "its cost is not measured in this run; on Debian's 6.1 in virtual time \
-                             it adds 1.5 us to a wake-up by a timer, and 0.7 us to one of another \
-                             thread; other machines had 1.3 to 3.5 us; tracing (--trace off spares \
-                             it) adds to both";
+                             it adds 1.2 us to a wake-up by a timer (1.4 us with --deadline), and \
+                             0.7 us to one of another thread; other machines had up to 3.5 us; \
+                             tracing (--trace off spares it) adds to both";
 
 /// Series whose stages are shown at most: those with the largest latencies.
 const SHOWN: usize = 8;
