@@ -1,13 +1,21 @@
 //! Late wake-ups and cycles of attached threads, explained as in a run, over a kernel of text.
 
-use std::{borrow::Cow, ops::Range, sync::atomic::Ordering::Relaxed};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::atomic::Ordering::Relaxed,
+};
 
 use super::late_samples::{collect, follow, least, measured};
 use crate::{
     kernel::{
         Event, EventReader, SetFrequency,
         replay::{
-            machine::{CALL_NS, LATE_NS, Machine, RETURN_NS, Step::*, TaskPlan, lock_address},
+            FIRST_TID,
+            machine::{
+                CALL_NS, Happened, LATE_NS, Machine, RETURN_NS, Step::*, TaskPlan, lock_address,
+            },
             record,
         },
     },
@@ -79,7 +87,7 @@ fn explain(
     most: usize,
 ) -> Explained {
     let happened = Machine::run(plans, asked.end_ns);
-    let first = i32::try_from(crate::kernel::replay::FIRST_TID).unwrap();
+    let first = i32::try_from(FIRST_TID).unwrap();
     let source = Recorded(record(&happened.text(), &[(first, 139)]));
     let wishes = BlameOptions { keep: 20, peak_over_ns, roams: true, ..BlameOptions::default() };
     let mut blamer = Blamer::new(Vec::new(), wishes, Box::new(source));
@@ -295,4 +303,55 @@ fn a_read_of_a_device_is_a_wait_for_input_or_output() {
         let io = peak.blame.iter().find(|part| part.name.starts_with("I/O, ")).unwrap();
         assert!(io.cause == Cause::Wait && io.ns >= 5 * MS, "{peak:?}");
     }
+}
+
+/// Who had CPU 0 between these moments, and for how long, ns.
+fn had_the_cpu(happened: &Happened, from_ns: u64, to_ns: u64) -> BTreeMap<u32, u64> {
+    let (mut had, mut current, mut since_ns) = (BTreeMap::new(), 0, 0);
+    for (at_ns, line) in happened.lines.iter().chain([&(u64::MAX, String::from("- 0 switch R 0"))])
+    {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, "0", "switch", _, next] = words[..] else { continue };
+        let ns = to_ns.min(*at_ns).saturating_sub(from_ns.max(since_ns));
+        if ns > 0 {
+            *had.entry(current).or_default() += ns;
+        }
+        (current, since_ns) = (next.parse().unwrap(), *at_ns);
+    }
+    had
+}
+
+#[test]
+fn beside_six_spinners_no_cause_names_a_task_that_did_not_have_the_cpu() {
+    let spins = |name, ms| TaskPlan::fair(name, &[Work(ms * MS), For(MS)]);
+    let plans = || {
+        let victim = TaskPlan::fair("victim", &[UntilNext(20 * MS, 0), Work(200_000)]);
+        let here = [spins("spin1", 3), spins("spin2", 4), spins("spin3", 5)];
+        let there = [spins("spin4", 3), spins("spin5", 4), spins("spin6", 5)];
+        let all = [victim].into_iter().chain(here).chain(there.map(|spinner| spinner.on(1)));
+        all.collect::<Vec<_>>()
+    };
+    let asked = ReplayRequest::name("victim", None, [0, 4_000 * MS]);
+    let happened = Machine::run(plans(), asked.end_ns);
+    let explained = explain(plans(), &asked, Some(1_000_000), ALL);
+    let mut named = BTreeSet::new();
+    for peak in &explained.peaks {
+        let from_ns = u64::try_from(peak.at_ns.unwrap()).unwrap();
+        let to_ns = from_ns + u64::try_from(peak.latency_ns).unwrap();
+        let had = had_the_cpu(&happened, from_ns, to_ns);
+        let mut blamed = BTreeMap::<u32, u64>::new();
+        for part in &peak.blame {
+            let Some(task) = &part.task else { continue };
+            let (_, tid) = task.rsplit_once('/').unwrap();
+            *blamed.entry(tid.parse().unwrap()).or_default() += part.ns;
+        }
+        for (tid, ns) in &blamed {
+            assert!(ns <= had.get(tid).unwrap_or(&0), "{tid} had {had:?}: {peak:?}");
+        }
+        let by_others: u64 = blamed.values().sum();
+        assert!(by_others * 10 > (to_ns - from_ns) * 9, "{peak:?}");
+        named.extend(blamed.into_keys());
+    }
+    let here = (1..=3).map(|number| FIRST_TID + number).collect::<BTreeSet<_>>();
+    assert_eq!(named, here, "{} peaks", explained.peaks.len());
 }
