@@ -213,7 +213,8 @@ long-counted: long-build
 long-vm-%: programs
 	target/debug/xtask vm --kernel $* --limit 28m --stall 10m \
 		--also unprivileged:: --also leaves_nothing:: --also attach:: \
-		--also root_cures::an_interrupt_that_is_planted_in_a_guest_is_found_cured_and_left_as_it_was
+		--also root_cures::an_interrupt_that_is_planted_in_a_guest_is_found_cured_and_left_as_it_was \
+		--also root_holds::a_fair_hog_under_a_fifo_hog_gets_its_time_and_the_wait_for_it_its_name
 
 # The plainest guest of the truth test with this kernel.
 long-truth-%: programs

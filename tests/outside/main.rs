@@ -78,6 +78,7 @@ mod questions;
 mod quota;
 mod receive;
 mod record;
+mod root_holds;
 mod root_netem;
 mod root_cures;
 mod root_settings;
