@@ -4,6 +4,7 @@
 //! microseconds in one tool and milliseconds in the next.
 
 mod amount;
+pub mod typed;
 mod words;
 
 use std::{fmt, str::FromStr};

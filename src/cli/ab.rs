@@ -10,25 +10,19 @@ use clap::Args;
 
 use super::{
     Exit,
-    attach::AttachedFlags,
     deadline::DeadlineFlags,
     flags::{FormatFlags, LoadFlags, margin, positive, random_seed},
-    messages::MessageFlags,
     output,
-    run::probe_name,
+    run::of_probe::{CommonOptions, OfProbe},
     runs::new_id,
     setup::{SetupFlags, recover_first, recover_last},
-    timer::TimerFlags,
     trace::TraceFlags,
 };
 use crate::{
     analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
     campaign::{self, Ab, AbEvent, AbRequest},
     report::{ab as text, compare::causes_between},
-    run::{
-        AbRecord, AbStatus, AbVerdict, BandDifference, Run,
-        probes::{DEFAULT_PROBE, ProbeInfo, Rhythm},
-    },
+    run::{AbRecord, AbStatus, AbVerdict, BandDifference, Run},
     store::{Store, check_name},
     sys::signals::Quit,
     units::Nanos,
@@ -46,12 +40,12 @@ use progress::AbStatusView;
 ///
 /// Exit codes: 0 B is better or the same, 1 worse, 2 error, 3 inconclusive, 4 a block was invalid.
 #[derive(Debug, Args)]
-pub(super) struct AbFlags {
+pub(super) struct CommonFlags {
     #[command(flatten)]
     compared: ComparedFlags,
     // Both sides get them as words; see `options`.
     #[command(flatten)]
-    common: CommonFlags,
+    block: BlockFlags,
     /// Directory for the run [default: a new one in the store]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     output: Option<PathBuf>,
@@ -107,21 +101,19 @@ struct ComparedFlags {
 /// Larger numbers are not exact in every reader of JSON.
 const MOST_SEED: u64 = (1 << 53) - 1;
 
-/// The options of `run` that both sides have in common.
+impl CommonOptions for CommonFlags {
+    const WITHOUT: &'static [&'static str] = &["command", "require_exit_0", "calibrate"];
+}
+
+/// The options of `tardy ab`.
+pub(super) type AbFlags = OfProbe<CommonFlags>;
+
+/// The options of `run` that both sides have in common, beside those of the probe.
 #[derive(Debug, Args)]
-struct CommonFlags {
-    /// What to measure [default: timer]
-    #[arg(value_name = "PROBE", value_parser = probe_name())]
-    probe: Option<&'static ProbeInfo>,
+struct BlockFlags {
     /// How long to run the probe before recording starts
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Length")]
     warmup: Nanos,
-    #[command(flatten)]
-    timer: TimerFlags,
-    #[command(flatten)]
-    messages: MessageFlags,
-    #[command(flatten)]
-    attached: AttachedFlags,
     #[command(flatten)]
     setup: SetupFlags,
     #[command(flatten)]
@@ -134,7 +126,7 @@ struct CommonFlags {
 
 /// Compares, and prints the result.
 pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
-    let (json, quiet) = (flags.format.is_json(), flags.quiet);
+    let (json, quiet) = (flags.common.format.is_json(), flags.common.quiet);
     let request = flags.request(store, argv)?;
     recover_first(quiet);
     if request.a.words == request.b.words && request.a.record.prepare.is_none() && !quiet {
@@ -179,9 +171,11 @@ pub(super) fn exit_of(record: &AbRecord) -> Exit {
 impl AbFlags {
     /// Checks everything that can be checked before anything is changed.
     fn request(self, store: &Store, argv: Vec<String>) -> Result<AbRequest> {
-        let common = common_words(&argv, "ab")?;
+        let words = common_words(&argv)?;
+        let probe = self.info();
+        let common = self.common;
         let ComparedFlags { a, b, prepare_a, prepare_b, undo, budget, figures, margin, seed } =
-            self.compared;
+            common.compared;
         for (flag, command) in
             [("--prepare-a", &prepare_a), ("--prepare-b", &prepare_b), ("--undo", &undo)]
         {
@@ -204,17 +198,16 @@ impl AbFlags {
             "--undo restores what --prepare-a and --prepare-b change, and neither is given; leave \
              it out"
         );
-        let probe = self.common.probe.unwrap_or(DEFAULT_PROBE);
         ensure!(
-            !self.common.deadline.is_given() || probe.rhythm == Rhythm::Attached,
+            !common.block.deadline.is_given() || probe.is_attached(),
             "--deadline: {} has no cycles to judge in a comparison; leave it out, and name missed \
              in --figures for missed periods",
             probe.name
         );
-        let a = Side { flag: "--a", options: a, prepare: prepare_a }.request(&common, store)?;
-        let b = Side { flag: "--b", options: b, prepare: prepare_b }.request(&common, store)?;
+        let a = Side { flag: "--a", options: a, prepare: prepare_a }.request(&words, store)?;
+        let b = Side { flag: "--b", options: b, prepare: prepare_b }.request(&words, store)?;
         let id = new_id()?;
-        let (directory, name) = place(self.output, self.name, store, &id)?;
+        let (directory, name) = place(common.output, common.name, store, &id)?;
         Ok(AbRequest {
             a,
             b,

@@ -146,7 +146,7 @@ pub(super) fn cyclictest(
     let Verb::Run(asked) = Cli::from_arg_matches(&matches)?.verb else {
         bail!("`tardy run` was expected");
     };
-    let (document, held) = run::record(*asked, store, argv)?;
+    let (document, held) = run::record(&asked, store, argv)?;
     flags.put(&document, &held)?;
     if !flags.quiet {
         let mut caveats = String::new();

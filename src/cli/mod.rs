@@ -1,9 +1,6 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod ab;
-mod audio;
-mod attach;
-mod bandwidth;
 mod check;
 mod compare;
 mod cyclictest;
@@ -15,16 +12,11 @@ mod export;
 mod flags;
 mod gates;
 mod import;
-mod interactive;
 mod lab;
-mod inversion;
-mod irq;
 mod licenses;
 mod list;
 mod live;
 mod load;
-mod messages;
-mod noise;
 mod output;
 mod plan;
 mod profile;
@@ -41,7 +33,6 @@ mod shield;
 mod suite;
 mod top;
 mod why;
-mod timer;
 mod trace;
 mod trend;
 
@@ -52,6 +43,7 @@ use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
 };
 
+use self::run::of_probe::{first_name, name_other_probes, probe_first};
 use crate::{
     lab::guest::init,
     loads::{self, protocol::SUBCOMMAND, supervisor},
@@ -184,14 +176,18 @@ impl Exit {
 pub fn command() -> clap::Command {
     // In place: `mut_subcommand` would move `run` behind all others.
     Cli::command().mut_subcommands(|verb| match verb.get_name() {
-        "run" => most_used_first(verb),
+        "run" => most_used_first(verb)
+            .mut_subcommands(most_used_first)
+            .override_usage("tardy run [PROBE] [OPTIONS]"),
+        "ab" => verb.override_usage("tardy ab [PROBE] [OPTIONS] --a <OPTIONS> --b <OPTIONS>"),
         _ => verb,
     })
 }
 
 fn most_used_first(run: clap::Command) -> clap::Command {
-    MOST_USED.into_iter().enumerate().fold(run, |run, (place, id)| {
-        run.mut_arg(id, |arg| arg.help_heading(None::<&str>).display_order(place))
+    run.mut_args(|arg| match MOST_USED.iter().position(|id| *id == arg.get_id().as_str()) {
+        Some(place) => arg.help_heading(None::<&str>).display_order(place),
+        None => arg,
     })
 }
 
@@ -273,16 +269,17 @@ fn run_command() -> ExitCode {
 
 /// The command line, and whether it names a store.
 fn parse() -> clap::error::Result<(Cli, bool)> {
-    let parsed = parse_words(drop_in::words(std::env::args_os())).map_err(|error| {
+    let words = || probe_name_first(drop_in::words(std::env::args_os()));
+    let parsed = parse_words(words()).map_err(|error| {
         // clap quotes words as they are, and one may be the name of a file from anywhere.
-        let words = drop_in::words(std::env::args_os());
-        let words = words.into_iter().map(|word| plain(&word.to_string_lossy()));
+        let words = words().into_iter().map(|word| plain(&word.to_string_lossy()));
         match parse_words(words) {
             Err(same) => same,
             Ok(_) => Cli::command().error(error.kind(), "a word of it holds odd characters"),
         }
     });
-    parsed.map_err(cyclictest::with_tip).map_err(drop_in::with_tip)
+    let parsed = parsed.map_err(name_other_probes).map_err(cyclictest::with_tip);
+    parsed.map_err(drop_in::with_tip)
 }
 
 fn parse_words<W: Into<OsString> + Clone>(
@@ -294,6 +291,21 @@ fn parse_words<W: Into<OsString> + Clone>(
         .map_err(|why| definition.error(ErrorKind::InvalidValue, why))?;
     let names_store = matches.value_source("store") == Some(ValueSource::CommandLine);
     Ok((Cli::from_arg_matches(&matches)?, names_store))
+}
+
+/// A command line with the name of the probe right behind `run` or `ab`, wherever it was typed.
+fn probe_name_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    let definition = Cli::command();
+    let Some(behind) = words.get(1..) else { return words };
+    let Some(at) = first_name(&definition, behind).map(|at| at + 1) else { return words };
+    let verb = words.get(at).and_then(|verb| verb.to_str()).unwrap_or_default();
+    if !["run", "ab"].contains(&verb) {
+        return words;
+    }
+    let Some(verb) = definition.find_subcommand(verb) else { return words };
+    let behind = words.split_off(at + 1);
+    words.extend(probe_first(verb, behind));
+    words
 }
 
 impl Cli {
@@ -327,7 +339,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         loads::adopt_orphans();
     }
     match cli.verb {
-        Verb::Run(flags) => run::run(*flags, &store()?, argv),
+        Verb::Run(flags) => run::run(&flags, &store()?, argv),
         Verb::Ab(flags) => ab::ab(*flags, &store()?, argv),
         Verb::Plan(flags) => plan::plan(&flags, &store()?, argv),
         Verb::Suite(flags) => suite::suite(&flags, &store()?, argv),
@@ -363,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    /// Every flag and argument that a user can see, with the verb it belongs to.
+    /// Every flag and argument that a user can see, with the verb or the probe it belongs to.
     fn each_argument(mut check: impl FnMut(&str, &Arg)) {
         fn visit(command: &Command, check: &mut impl FnMut(&str, &Arg)) {
             let own = |arg: &&Arg| !matches!(arg.get_id().as_str(), "help" | "version");
@@ -431,7 +443,8 @@ mod tests {
         // `run -o DIR` and `report -o FILE` are not the same; the name of the value says so.
         let mut known: BTreeMap<(String, String), (String, String)> = BTreeMap::new();
         each_argument(|verb, arg| {
-            let Some(long) = arg.get_long() else { return };
+            let is_of_verb = command().find_subcommand(verb).is_some();
+            let Some(long) = arg.get_long().filter(|_| is_of_verb) else { return };
             let value = arg.get_value_names().unwrap_or_default().join(" ");
             let own = (verb.to_owned(), help(arg));
             let (other, text) = known.entry((long.into(), value)).or_insert(own.clone());

@@ -17,7 +17,7 @@ use super::{
     flags::{FormatFlags, positive, random_seed, reason},
     gates::{self, GateFlags, RunGates},
     output,
-    run::RunFlags,
+    run::{RunFlags, of_probe::name_other_probes},
     runs::new_id,
     setup::{recover_first, recover_last},
 };
@@ -340,8 +340,9 @@ fn length(
     );
     let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
     let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
-    let matches = matches.map_err(|error| anyhow::anyhow!("{}", reason(&error)))?;
-    RunFlags::from_arg_matches(&matches)?.cell_length(store, gates, repeat as usize, is_first)
+    let refused = |error| anyhow::anyhow!("{}", reason(&name_other_probes(error)));
+    let flags = matches.and_then(|matches| RunFlags::from_arg_matches(&matches));
+    flags.map_err(refused)?.cell_length(store, gates, repeat as usize, is_first)
 }
 
 /// What all repeats of each cell say of gates that name other runs.

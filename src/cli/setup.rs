@@ -13,7 +13,7 @@ use crate::{
         settings::SettingChoice,
     },
     sys::{
-        cpus::Cpus,
+        cpus::{CpuList, Cpus},
         root::Root,
         sched::{Budget, Policy},
     },
@@ -23,6 +23,11 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Setup")]
 pub(super) struct SetupFlags {
+    /// CPUs to measure, e.g. 0-3,7; for messages LOCAL,REMOTE, e.g. 2,3
+    ///
+    /// Default: all CPUs that this process may use; for messages the first two of them.
+    #[arg(long, value_name = "CPUS")]
+    pub cpus: Option<CpuList>,
     /// Scheduling policy of the measured threads: fifo, rr, deadline or other
     ///
     /// Default: fifo; for noise, bandwidth and interactive: other. Threads of noise and bandwidth
@@ -40,7 +45,7 @@ pub(super) struct SetupFlags {
     deadline_params: Option<Budget>,
     /// Timer slack of the measured threads; only affects policy other
     #[arg(long, value_name = "TIME", default_value = "1ns")]
-    pub timer_slack: Nanos,
+    timer_slack: Nanos,
     /// Keep tasks, interrupts and kernel work off the measured CPUs
     ///
     /// tardy restores everything at the end; after a kill, `tardy restore` does.
@@ -90,14 +95,24 @@ impl SetupFlags {
         Ok(Wish { value: Policy::Deadline(budget), ..wish })
     }
 
-    /// The flags that change measured threads, and whether they are given.
-    pub(super) fn of_threads(&self) -> [(&'static str, bool); 4] {
-        [
-            ("--policy", self.policy.is_some()),
-            ("--priority", self.priority.is_some()),
-            ("--timer-slack", self.timer_slack != Nanos(1)),
-            ("--shield", self.shield),
-        ]
+    /// Refuses CPUs that cannot be measured.
+    ///
+    /// # Errors
+    /// Names them.
+    pub(super) fn check_cpus(&self, allowed: &Cpus) -> Result<()> {
+        let Some(CpuList { cpus, .. }) = &self.cpus else { return Ok(()) };
+        let refused = cpus.without(allowed);
+        ensure!(
+            refused.is_empty(),
+            "--cpus {cpus}: CPU {refused} is not online or not allowed for this process; allowed \
+             are {allowed}"
+        );
+        Ok(())
+    }
+
+    /// The timer slack of the measured threads, ns.
+    pub(super) fn slack_ns(&self) -> u64 {
+        u64::try_from(self.timer_slack.0).unwrap_or(1).max(1)
     }
 
     /// Whether the user named a policy.

@@ -1,6 +1,6 @@
 //! The tracing flags of `run`: what to find out about late wake-ups.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 
 use super::flags::positive;
@@ -127,20 +127,6 @@ const LEAST_ROOM: u64 = 64 << 10;
 const PEAKS: u32 = 100;
 
 impl TraceFlags {
-    /// Refuses to measure what tracing costs where slices of half a second say nothing: of tasks
-    /// that go one after another.
-    ///
-    /// # Errors
-    /// Names the flag.
-    pub(super) fn check_tasks(&self) -> Result<()> {
-        ensure!(
-            !self.calibrate,
-            "--calibrate is not supported with interactive: its tasks have too few frames in half \
-             a second; leave it out, or use it with timer, whose wake-ups cost the same"
-        );
-        Ok(())
-    }
-
     /// What other runs found that tracing costs, where this one will not find out.
     pub(super) fn calibrations(&self, store: &Store) -> Vec<Calibration> {
         match (self.trace, self.calibrate) {
@@ -149,14 +135,9 @@ impl TraceFlags {
         }
     }
 
-    /// Whether stages are asked for, and no causes.
-    pub(super) const fn is_stages(&self) -> bool {
-        matches!(self.trace, TraceMode::Stages)
-    }
-
-    /// Whether what tracing costs is to be measured first.
-    pub(super) const fn calibrates(&self) -> bool {
-        self.calibrate
+    /// What to trace.
+    pub(super) const fn mode(&self) -> TraceMode {
+        self.trace
     }
 
     /// How often a second every CPU is to be sampled; absent for never.

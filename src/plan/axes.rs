@@ -9,7 +9,7 @@ use super::{
     reading::{Reading, Words},
     syntax::{Part, ProbeAxis, ProbeTable, SetupTable},
 };
-use crate::run::probes::{ProbeInfo, Rhythm};
+use crate::run::probes::ProbeInfo;
 
 /// One place of an axis.
 #[derive(Debug, Clone, Default)]
@@ -125,8 +125,7 @@ pub(super) fn wait_words(wait: &Entry, probe: &str) -> Words {
     if wait.name.is_empty() {
         return Words::new();
     }
-    let is_of_messages =
-        ProbeInfo::find(probe).is_some_and(|probe| probe.rhythm == Rhythm::Messages);
+    let is_of_messages = ProbeInfo::find(probe).is_some_and(ProbeInfo::has_messages);
     let flag = if is_of_messages { "wait" } else { "wake" };
     let word = Some(format!("--{flag}={}", wait.name));
     Words::from([(flag.to_owned(), (word, wait.at.clone()))])

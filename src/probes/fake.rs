@@ -3,6 +3,7 @@
 //!
 //! Drawn from a distribution they come in simulated time: an hour of them takes a second.
 
+pub(super) mod flags;
 mod distribution;
 
 use std::{sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ use tardy_hot::{
 
 pub use self::distribution::{Distribution, DistributionError};
 use super::{
-    ArmError, Armed, CpuPlan, Probe, Recorded, Schedule, Tracing, Wants,
+    ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants,
     measured_thread::LoopEnd,
     simulated_time::{Follower, SimulatedTime},
 };
@@ -39,17 +40,6 @@ pub struct Fake {
     pub distribution: Option<Distribution>,
     /// Policy and priority of its threads, each bound to its CPU; absent: as they are born.
     pub scheduling: Option<(Policy, u32)>,
-}
-
-impl Fake {
-    /// By this plan; its threads are bound to their CPUs only where a policy was asked for.
-    #[must_use]
-    pub fn new(plan: CpuPlan) -> Self {
-        let CpuPlan { timer, says_policy, unpaced, distribution, .. } = plan;
-        let scheduling = says_policy.then_some((timer.policy, timer.priority));
-        let interval_ns = timer.interval_ns;
-        Self { cpus: timer.cpus, interval_ns, unpaced, distribution, scheduling }
-    }
 }
 
 impl Probe for Fake {

@@ -5,6 +5,8 @@
 //! what a round is. The one of high priority measures; the others are its helpers, and end with it.
 //! They use at most a fourth of their CPU.
 
+pub(super) mod flags;
+
 use std::{
     io,
     sync::{
@@ -22,7 +24,7 @@ use tardy_hot::{
 };
 
 use super::{
-    ArmError, Armed, CpuPlan, FigureValue, Probe, Recorded, STACK_BYTES, Schedule, Tracing, Wants,
+    ArmError, Armed, FigureValue, Probe, Recorded, STACK_BYTES, Schedule, Tracing, Wants,
     measured_thread::{self, LoopEnd},
 };
 use crate::{
@@ -61,13 +63,6 @@ pub struct Inversion {
 }
 
 impl Inversion {
-    /// By this plan.
-    #[must_use]
-    pub fn new(plan: CpuPlan) -> Self {
-        let CpuPlan { timer, contest_ns: (hold_ns, hog_ns), .. } = plan;
-        Self { cpus: timer.cpus, hold_ns, hog_ns, priority: timer.priority }
-    }
-
     const fn period_ns(&self) -> i64 {
         period_ns(self.hold_ns, self.hog_ns)
     }

@@ -7,6 +7,8 @@
 //! Changes on the machine: the rate of the clock and its periodic interrupt, both restored at the
 //! end; the kernel ends the interrupt when a killed tardy is gone.
 
+pub(super) mod flags;
+
 use std::{
     io,
     os::fd::AsRawFd,
@@ -26,7 +28,7 @@ use tardy_hot::{
 };
 
 use super::{
-    ArmError, Armed, CpuPlan, ExpiryGrid, FigureValue, Probe, Recorded, Schedule, Tracing, Wants,
+    ArmError, Armed, ExpiryGrid, FigureValue, Probe, Recorded, Schedule, Tracing, Wants,
     measured_thread::LoopEnd,
     timer::stages::{self, OfThread, TimerLoop},
 };
@@ -111,14 +113,6 @@ pub struct Irq {
 }
 
 impl Irq {
-    /// By this plan.
-    #[must_use]
-    pub fn new(plan: CpuPlan) -> Self {
-        let CpuPlan { timer, interrupts, .. } = plan;
-        let (cpus, policy, priority) = (timer.cpus, timer.policy, timer.priority);
-        Self { cpus, interrupts, policy, priority, slack_ns: timer.slack_ns }
-    }
-
     fn head(&self, cpu: u32) -> SeriesHead {
         let period_ns = Some(self.interrupts.period_ns());
         SeriesHead { name: format!("cpu{cpu}"), cpu: Some(cpu), period_ns }

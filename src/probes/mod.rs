@@ -1,7 +1,7 @@
 //! Probes produce latency samples: planned, armed, then series. No printing, no files.
 //!
-//! A probe is one file here, one loop in `tardy-hot`, its block in the table of `run::probes`, and
-//! the arm below that makes it.
+//! A probe is one directory here, one loop in `tardy-hot`, its block in the table of `run::probes`,
+//! and its row in that of `options`. Its `flags.rs` has its options and makes it of them.
 
 mod armed;
 pub mod audio;
@@ -16,9 +16,12 @@ pub mod inversion;
 pub mod irq;
 pub mod jobs;
 mod measured_thread;
+mod message_ends;
 pub mod noise;
+pub mod options;
 pub mod pingpong;
 pub mod receive;
+pub mod request;
 pub mod simulated_time;
 pub mod stream;
 pub mod timer;
@@ -44,13 +47,6 @@ pub use self::{
         ClockEvidence, FarLoss, FinishedAttach, MessageEvidence, OneThread, ReceiveEvidence,
         ServerLoss,
     },
-};
-use self::{
-    fake::Fake,
-    inversion::Inversion,
-    irq::{InterruptPlan, Irq},
-    noise::Noise,
-    timer::Timer,
 };
 use crate::{
     run::{
@@ -272,38 +268,6 @@ pub trait Probe {
     /// # Errors
     /// A thread could not be made or set up.
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
-}
-
-/// What a probe is made of whose threads measure CPUs.
-#[derive(Debug, Clone)]
-pub struct CpuPlan {
-    /// The CPUs, the interval, and how threads wait.
-    pub timer: Timer,
-    /// Whether the user asked for a policy or a priority.
-    pub says_policy: bool,
-    /// Feed samples that are made up as fast as possible.
-    pub unpaced: bool,
-    /// Draw them from this instead, in simulated time.
-    pub distribution: Option<fake::Distribution>,
-    /// A longer time between two clock reads of a thread that spins is a gap, ns.
-    pub gap_over_ns: i64,
-    /// CPU time for which a mutex is held, and of the thread that runs meanwhile, ns.
-    pub contest_ns: (i64, i64),
-    /// What interrupts, and what follows.
-    pub interrupts: InterruptPlan,
-}
-
-/// The probe called `name`, if it is one whose threads measure CPUs: a line for each.
-#[must_use]
-pub fn on_cpus(name: &str, plan: CpuPlan) -> Option<Box<dyn Probe>> {
-    match name {
-        "timer" => Some(Box::new(plan.timer)),
-        "noise" => Some(Box::new(Noise::new(plan))),
-        "inversion" => Some(Box::new(Inversion::new(plan))),
-        "irq" => Some(Box::new(Irq::new(plan))),
-        "fake" => Some(Box::new(Fake::new(plan))),
-        _ => None,
-    }
 }
 
 /// What to do with a probe's samples, beside counting them.

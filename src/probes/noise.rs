@@ -5,6 +5,7 @@
 //! goes before all others would keep them from its CPU, so that these are ordinary tasks unless a
 //! policy is asked for, and that is refused where no CPU is left for others.
 
+pub(super) mod flags;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +24,8 @@ use tardy_hot::{
 };
 
 use super::{
-    ArmError, Armed, CpuPlan, FigureValue, Probe, Recorded, Schedule, TracedSamples, TracedThread,
-    Tracing, Wants, measured_thread::LoopEnd,
+    ArmError, Armed, FigureValue, Probe, Recorded, Schedule, TracedSamples, TracedThread, Tracing,
+    Wants, measured_thread::LoopEnd,
 };
 use crate::{
     run::{FigureHead, FigureUnit, NoiseParameters, ProbeRecord, SeriesHead},
@@ -58,14 +59,6 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// By this plan.
-    #[must_use]
-    pub fn new(plan: CpuPlan) -> Self {
-        let CpuPlan { timer, gap_over_ns, .. } = plan;
-        let (cpus, policy, priority) = (timer.cpus, timer.policy, timer.priority);
-        Self { cpus, over_ns: gap_over_ns, policy, priority, slack_ns: timer.slack_ns }
-    }
-
     fn terms(&self, cpu: u32) -> Terms {
         let Self { policy, priority, slack_ns, .. } = *self;
         Terms { policy, priority, cpu, slack_ns }

@@ -3,6 +3,7 @@
 //! One thread per CPU, or several of falling priority. `tardy_hot::wakeup` documents what lies
 //! between the clock reads, per kind of wait; `tardy_hot::traced`, what tracing adds to a turn.
 
+pub(super) mod flags;
 pub(super) mod stages;
 mod wake_kind;
 mod work;

@@ -13,8 +13,8 @@ pub struct ProbeInfo {
     pub sample: SampleName,
     /// Where their latencies begin.
     pub latency_from: LatencyFrom,
-    /// When it takes the next one.
-    pub rhythm: Rhythm,
+    /// Whose threads are measured, and what they wait for.
+    pub threads: MeasuredThreads,
     /// How many samples it takes where no length is given; absent: 60 s.
     pub default_samples: Option<u64>,
     /// Whether `--trace` has anything to trace in it.
@@ -38,27 +38,21 @@ pub enum LatencyFrom {
     ClockRead,
 }
 
-/// When a probe takes its next sample.
+/// What the measured threads wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rhythm {
-    /// Every `--interval`, by threads on each of `--cpus`.
-    Interval,
-    /// When a message comes, between two ends on a CPU each.
-    Messages,
-    /// Whenever something takes the CPU from a thread that never sleeps, one on each of `--cpus`.
-    Spin,
-    /// When a device or a timer interrupts, by threads on `--cpus`.
-    Interrupts,
-    /// In rounds in which three threads on each of `--cpus` want one mutex.
-    Contest,
-    /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.
-    Rounds,
-    /// When an audio server begins a cycle, on one CPU.
-    Cycles,
-    /// When a simulated task has something to do, on one CPU.
-    Tasks,
-    /// When a thread of another program wakes up, wherever that is.
-    Attached,
+pub enum MeasuredThreads {
+    /// A time that comes, or a device that interrupts.
+    WaitForTime,
+    /// Messages, between two ends on a CPU each.
+    WaitForMessages,
+    /// An audio server that begins a cycle.
+    WaitForServer,
+    /// Nothing: they never sleep.
+    NeverWait,
+    /// They do what is timed, and have no latencies.
+    Work,
+    /// They are another program's, and wait for whatever that waits for.
+    Foreign,
 }
 
 /// What of a probe can be traced.
@@ -157,6 +151,24 @@ impl ProbeInfo {
     /// Whether it has latencies, beside figures or alone.
     #[must_use]
     pub fn has_latencies(&self) -> bool {
-        self.rhythm != Rhythm::Rounds
+        self.threads != MeasuredThreads::Work
+    }
+
+    /// Whether the measured threads are another program's.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.threads == MeasuredThreads::Foreign
+    }
+
+    /// Whether they never sleep.
+    #[must_use]
+    pub fn never_sleeps(&self) -> bool {
+        self.threads == MeasuredThreads::NeverWait
+    }
+
+    /// Whether they exchange messages.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        self.threads == MeasuredThreads::WaitForMessages
     }
 }

@@ -26,7 +26,7 @@ use crate::{
 /// What planning found already.
 pub(super) fn planned(plan: &mut RunPlan) -> SetupEvidence {
     let refused = plan.real_time_refused.take().map(|error| {
-        let (policy, priority) = (plan.policy.0.value, plan.priority.0.value);
+        let (policy, priority) = (plan.policy.asked.value, plan.priority.asked.value);
         (policy.to_string(), priority, error)
     });
     let left = std::mem::take(&mut plan.left);
@@ -61,7 +61,7 @@ pub(super) fn threads(
     reports: Vec<ThreadReport>,
     drained: &Drained,
 ) -> ThreadEvidence {
-    let is_real_time = plan.policy.1.is_real_time();
+    let is_real_time = plan.policy.granted.is_real_time();
     ThreadEvidence { is_real_time, reports, deviations: drained.monitor.deviations() }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn machine(
 fn unread(plan: &RunPlan, drained: &Drained) -> Vec<UnreadSource> {
     let mut unread = drained.monitor.unread();
     // Ordinary tasks are not throttled.
-    unread.retain(|source| source.source != "/dev/kmsg" || plan.policy.1.is_real_time());
+    unread.retain(|source| source.source != "/dev/kmsg" || plan.policy.granted.is_real_time());
     let has_loads = plan.loads.iter().any(|load| load.name != "idle");
     if has_loads && Root::default().read("/proc/self/stat").is_none() {
         unread.push(UnreadSource::new("what the loads used", "/proc/PID/stat"));

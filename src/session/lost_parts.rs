@@ -5,7 +5,7 @@ use crate::run::{
     Document, FigureHead, FigureRecord, FigureUnit,
     figures::summarize_figure,
     peaks::{Blame, Cause},
-    probes::{ProbeInfo, Rhythm},
+    probes::ProbeInfo,
 };
 
 /// What is lost in gaps whose cause was not looked for, for want of time.
@@ -13,8 +13,7 @@ const NOT_ANALYSED: &str = "not_analysed";
 
 /// The figures that follow from the record and from `blame`; none of a probe whose threads sleep.
 pub(super) fn figures(document: &Document, blame: Option<&Blame>) -> Vec<FigureRecord> {
-    let rhythm = ProbeInfo::find(document.probe.name()).map(|probe| probe.rhythm);
-    if rhythm != Some(Rhythm::Spin) {
+    if !ProbeInfo::find(document.probe.name()).is_some_and(ProbeInfo::never_sleeps) {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -207,7 +207,7 @@ impl Session {
     ) -> Result<Document> {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain reports where this is refused.
-        let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
+        let _ = become_helper(self.plan.priority.granted, &self.housekeeping()?);
         let directory = self.directory.clone();
         // As in `arm`: nothing was measured.
         let discard = |_: &anyhow::Error| directory.discard();
@@ -220,7 +220,7 @@ impl Session {
         let (plan, held) = (&self.plan, self.dma_latency.as_ref());
         record::setup(&mut self.document, plan, &self.locked, held, &self.arranged);
         let cadence = Cadence::new(schedule.start_ns, self.armed.grid.as_ref(), is_shared);
-        let waits = self.plan.policy.1 == Policy::Other || cadence.has_breaks();
+        let waits = self.plan.policy.granted == Policy::Other || cadence.has_breaks();
         self.evidence.setup.helpers_beside = is_shared && waits;
         let first_counts_ns = cadence.first_counts_ns(schedule.start_ns);
         let mut counts = MeasuredCounts::new(Root::default(), first_counts_ns);
@@ -268,11 +268,12 @@ impl Session {
 
     /// Only where measured threads could keep every CPU from this one.
     fn watchdog(&self, cadence: Cadence) -> Result<Option<Watchdog>> {
-        if !self.plan.policy.1.is_real_time() || !self.free_cpus()?.is_empty() {
+        if !self.plan.policy.granted.is_real_time() || !self.free_cpus()?.is_empty() {
             return Ok(None);
         }
         let wakes = WakeTimes { cadence, bell: self.bell.clone() };
-        let watchdog = Watchdog::start(self.plan.priority.1, &self.stop, self.armed.tids(), wakes);
+        let watchdog =
+            Watchdog::start(self.plan.priority.granted, &self.stop, self.armed.tids(), wakes);
         Ok(Some(watchdog.context("cannot start the watchdog")?))
     }
 
@@ -342,7 +343,7 @@ impl Session {
             cadence,
             pausing: self.pausing(cadence),
             interval_ns: self.document.log_interval_ns,
-            measured_priority: self.plan.priority.1,
+            measured_priority: self.plan.priority.granted,
             housekeeping: self.housekeeping()?,
             monitor,
             simulated: self.armed.simulated.clone(),

@@ -7,7 +7,7 @@ use crate::{
     loads::LoadSpec,
     probes::Probe,
     run::{Calibration, CaveatKind, OsError, Run, RunDirectory},
-    setup::{Wish, arrange::SetupRequest, journal::Recovered},
+    setup::{Requested, arrange::SetupRequest, journal::Recovered},
     sys::{cpus::Cpus, ftrace::ForeignTrace, sched::Policy},
 };
 
@@ -71,9 +71,9 @@ pub(crate) struct RunPlan {
     /// The CPUs that are measured.
     pub cpus: Cpus,
     /// Policy of the measured threads, as requested and as available.
-    pub policy: (Wish<Policy>, Policy),
+    pub policy: Requested<Policy>,
     /// Priority of the first of them, as requested and as available.
-    pub priority: (Wish<u32>, u32),
+    pub priority: Requested<u32>,
     /// Timer slack of the measured threads, ns.
     pub slack_ns: u64,
     /// Hold `/dev/cpu_dma_latency`.

@@ -105,7 +105,7 @@ fn parameters(plan: &RunPlan) -> RunParameters {
 }
 
 fn asked(plan: &RunPlan) -> AskedSetup {
-    let (policy, priority, wishes) = (plan.policy.0, plan.priority.0, &plan.wishes);
+    let (policy, priority, wishes) = (plan.policy.asked, plan.priority.asked, &plan.wishes);
     AskedSetup {
         policy: policy.value.to_string(),
         policy_explicit: policy.explicit,
@@ -130,7 +130,7 @@ pub(super) fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, sche
     document.start_monotonic_ns = schedule.start_ns;
     let found = &mut document.setup.found;
     found.threads = armed.found.iter().map(|(series, found)| thread(series, found)).collect();
-    found.policy = Some(describe(plan.policy.1, plan.priority.1));
+    found.policy = Some(describe(plan.policy.granted, plan.priority.granted));
 }
 
 fn thread(series: &str, found: &Found) -> FoundThread {

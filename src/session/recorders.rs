@@ -37,7 +37,7 @@ impl Session {
             directory: &self.directory,
             start_ns: schedule.start_ns,
             cadence,
-            measured_priority: self.plan.priority.1,
+            measured_priority: self.plan.priority.granted,
             free: &housekeeping.without(&self.plan.cpus),
             measured: &self.plan.cpus,
             housekeeping: &housekeeping,
@@ -59,7 +59,7 @@ impl Session {
             directory: self.directory.clone(),
             start_ns: schedule.start_ns,
             cadence,
-            measured_priority: self.plan.priority.1,
+            measured_priority: self.plan.priority.granted,
             housekeeping: self.housekeeping()?,
             late_cycles,
         };

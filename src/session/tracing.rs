@@ -28,7 +28,7 @@ use crate::{
     probes::{TracedThread, Tracing},
     run::{
         BlameFiles, MissingTracepoint, PeakRoom, TraceBy, TraceMode, TraceRecord,
-        probes::{LatencyFrom, ProbeInfo, Rhythm},
+        probes::{LatencyFrom, MeasuredThreads, ProbeInfo},
     },
     setup::{facts, journal::Journal},
     sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root},
@@ -136,17 +136,17 @@ pub(super) fn load(plan: &RunPlan, evidence: &mut TraceEvidence) -> Result<Optio
 
 /// What wakes the threads of the probe called `name`.
 fn woken_by(name: &str) -> WokenBy {
-    match ProbeInfo::find(name).map(|probe| (probe.rhythm, probe.latency_from)) {
+    match ProbeInfo::find(name).map(|probe| (probe.threads, probe.latency_from)) {
         // It sends on a schedule.
-        Some((Rhythm::Messages, LatencyFrom::Schedule) | (Rhythm::Attached, _)) => WokenBy::Both,
-        Some((Rhythm::Messages | Rhythm::Cycles, _)) => WokenBy::Messages,
+        Some(
+            (MeasuredThreads::WaitForMessages, LatencyFrom::Schedule)
+            | (MeasuredThreads::Foreign, _),
+        ) => WokenBy::Both,
+        Some((MeasuredThreads::WaitForMessages | MeasuredThreads::WaitForServer, _)) => {
+            WokenBy::Messages
+        }
         Some((
-            Rhythm::Interval
-            | Rhythm::Spin
-            | Rhythm::Rounds
-            | Rhythm::Tasks
-            | Rhythm::Contest
-            | Rhythm::Interrupts,
+            MeasuredThreads::WaitForTime | MeasuredThreads::NeverWait | MeasuredThreads::Work,
             _,
         ))
         | None => WokenBy::Timers,
@@ -220,8 +220,7 @@ impl Loaded {
             };
             let woken_by = woken_by(name);
             // Only attached threads may sleep for one in the middle of their work.
-            let rhythm = ProbeInfo::find(name).map(|probe| probe.rhythm);
-            let futexes = rhythm == Some(Rhythm::Attached);
+            let futexes = ProbeInfo::find(name).is_some_and(ProbeInfo::is_attached);
             Tracer::load(&Settings { mode, stacks, woken_by, futexes, slots_per_cpu })
         };
         let stages = || tracer(TraceLevel::Stages, Stacks::Off);

@@ -35,6 +35,15 @@ impl<T> Wish<T> {
     }
 }
 
+/// What was wished, and what is available of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requested<T> {
+    /// As requested.
+    pub asked: Wish<T>,
+    /// As available.
+    pub granted: T,
+}
+
 /// What was requested explicitly and is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetupError {

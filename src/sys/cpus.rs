@@ -194,6 +194,27 @@ impl fmt::Display for Cpus {
     }
 }
 
+/// CPUs, and the order in which they were named.
+#[derive(Debug, Clone)]
+pub struct CpuList {
+    /// All of them.
+    pub cpus: Cpus,
+    /// As they were written.
+    pub in_order: Vec<u32>,
+}
+
+impl FromStr for CpuList {
+    type Err = CpusError;
+
+    fn from_str(text: &str) -> Result<Self, CpusError> {
+        let cpus = text.parse()?;
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let parts: Result<Vec<Cpus>, CpusError> = parts.map(str::parse).collect();
+        let in_order = parts?.iter().flat_map(Cpus::iter).collect();
+        Ok(Self { cpus, in_order })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

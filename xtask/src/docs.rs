@@ -13,6 +13,8 @@ use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use crate::reference::has;
+
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
 /// Writes all of them into `directory`, which is made where it is missing.
@@ -35,10 +37,12 @@ pub(crate) fn write(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `tardy` and its verbs, and their verbs, with the names of their pages.
+/// `tardy` and its verbs, and their verbs, with the names of their pages. Probes are sections of
+/// the page of `tardy-run`.
 fn pages(root: &Command) -> Vec<(String, Command)> {
     let name = root.get_display_name().unwrap_or_else(|| root.get_name()).to_owned();
-    let verbs = root.get_subcommands().filter(|verb| verb.get_name() != "help");
+    let is_shown = !root.is_args_conflicts_with_subcommands_set();
+    let verbs = root.get_subcommands().filter(|verb| is_shown && verb.get_name() != "help");
     let below = verbs.filter(|verb| !verb.is_hide_set()).flat_map(pages);
     let below: Vec<_> = below.collect();
     let mut all = vec![(name, root.clone())];
@@ -55,6 +59,14 @@ fn page(name: &str, command: Command, version: &str) -> Result<Vec<u8>> {
             fragment.display()
         )
     })?;
+    let probes = match command.is_args_conflicts_with_subcommands_set() {
+        true => sections_of_probes(&command)?,
+        false => Vec::new(),
+    };
+    let command = match probes.is_empty() {
+        true => command,
+        false => command.mut_subcommands(|probe| probe.hide(true)),
+    };
     let man = Man::new(command.disable_help_subcommand(true))
         .title(name)
         .source(format!("tardy {version}"))
@@ -63,7 +75,25 @@ fn page(name: &str, command: Command, version: &str) -> Result<Vec<u8>> {
     man.render(&mut page).with_context(|| format!("cannot write the page of {name}"))?;
     let at = after_description(&page).with_context(|| format!("{name} has no options"))?;
     page.splice(at..at, example.bytes());
+    page.extend(probes);
     Ok(page)
+}
+
+/// For each probe a section with the options that only it has.
+fn sections_of_probes(verb: &Command) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    for probe in verb.get_subcommands() {
+        let own = probe.get_arguments().filter(|own| !own.is_hide_set() && !has(verb, own));
+        let own = own.cloned().map(|own| own.help_heading(None::<&str>));
+        let own = Command::new("probe").disable_help_flag(true).args(own);
+        let mut section = Vec::new();
+        Man::new(own).render_options_section(&mut section).context("cannot write a section")?;
+        let (name, about) = (probe.get_name(), probe.get_about().map(ToString::to_string));
+        let about = about.unwrap_or_default();
+        let head = format!(".SH \"PROBE {}\"\n{about}", name.to_uppercase());
+        all.extend(String::from_utf8_lossy(&section).replacen(".SH OPTIONS", &head, 1).bytes());
+    }
+    Ok(all)
 }
 
 /// Where the section after the description begins.
@@ -119,7 +149,9 @@ mod tests {
             assert_eq!(page.matches(".SH EXAMPLE").count(), 1, "{name}");
             assert!(page.find(".SH EXAMPLE") < page.find(".SH OPTIONS"), "{name}");
         }
-        assert!(read("tardy-run.1").contains("stop\\-over"));
+        let run = read("tardy-run.1");
+        assert!(run.contains("stop\\-over") && run.contains(".SH \"PROBE NOISE\"\n"), "{run}");
+        assert!(run.contains("gap\\-over") && !run.contains("tardy\\-run\\-noise"), "{run}");
         for completions in ["tardy.bash", "_tardy", "tardy.fish"] {
             assert!(read(completions).contains("stop-over"), "{completions}");
         }

@@ -29,12 +29,13 @@ fn page() -> String {
     let mut root = tardy::cli::command();
     root.build();
     let mut out = HEAD.to_owned();
-    push_command(&mut out, &root, true);
+    push_command(&mut out, &root, None);
     out
 }
 
-/// A section for the command, then those of its subcommands.
-fn push_command(out: &mut String, command: &Command, is_root: bool) {
+/// A section for the command, then those of its subcommands. One that measures a probe has only
+/// the options that its parent has not.
+fn push_command(out: &mut String, command: &Command, parent: Option<&Command>) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
@@ -42,7 +43,9 @@ fn push_command(out: &mut String, command: &Command, is_root: bool) {
     let usage = usage.trim_start_matches("Usage:").trim();
     let _ = write!(out, "\n## {name}\n\n{}\n\n```text\n{usage}\n```\n", paragraphs(&about, ""));
     let mut heading = None;
-    for argument in sorted(command) {
+    let is_probe = parent.is_some_and(Command::is_args_conflicts_with_subcommands_set);
+    let is_new = |own: &&Arg| !(is_probe && parent.is_some_and(|parent| has(parent, own)));
+    for argument in sorted(command).into_iter().filter(is_new) {
         let own = argument.get_help_heading().unwrap_or(match argument.is_positional() {
             true => "Arguments",
             false => "Options",
@@ -55,11 +58,30 @@ fn push_command(out: &mut String, command: &Command, is_root: bool) {
     }
     let subcommands = command.get_subcommands().filter(|own| own.get_name() != "help");
     let shown: Vec<_> = subcommands.filter(|own| !own.is_hide_set()).collect();
-    if !is_root && !shown.is_empty() {
+    if parent.is_some() && !shown.is_empty() {
         let names: Vec<_> = shown.iter().map(|own| format!("`{}`", own.get_name())).collect();
-        let _ = write!(out, "\nCommands: {}\n", names.join(", "));
+        let _ = write!(out, "\n{}: {}\n", kind_of_subcommands(command), names.join(", "));
     }
-    shown.into_iter().for_each(|own| push_command(out, own, false));
+    if command.get_name() != "ab" {
+        shown.into_iter().for_each(|own| push_command(out, own, Some(command)));
+    }
+}
+
+fn kind_of_subcommands(command: &Command) -> &'static str {
+    match command.get_name() {
+        "run" => "Probes, whose own options follow",
+        "ab" => "Probes, with their options as for `tardy run`",
+        _ => "Commands",
+    }
+}
+
+/// Whether the command has the same option.
+pub(crate) fn has(command: &Command, option: &Arg) -> bool {
+    let is_same = |own: &Arg| {
+        let text = |arg: &Arg| arg.get_help().map(ToString::to_string);
+        own.get_id() == option.get_id() && text(own) == text(option)
+    };
+    command.get_arguments().any(is_same)
 }
 
 /// Shown arguments: those without a name first, then one heading after the other.
@@ -156,7 +178,12 @@ mod tests {
     #[test]
     fn every_command_and_option_is_there() {
         let page = page();
-        for text in ["\n## tardy run\n", "\n## tardy lab bisect\n", "- `--stop-over <TIME>`: "] {
+        for text in [
+            "\n## tardy run\n",
+            "\n## tardy run noise\n",
+            "\n## tardy lab bisect\n",
+            "- `--stop-over <TIME>`: ",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         assert!(!page.contains("--help`: "), "the usual ones are not repeated");

@@ -1,13 +1,22 @@
 //! The options of both sides: the common ones, and those of each side. A block is `tardy run` with
 //! both, so they are parsed by its own definition, before anything is measured.
 
+use std::ffi::OsString;
+
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches as _, parser::ValueSource};
 
-use super::CommonFlags;
+use super::BlockFlags;
 use crate::{
     campaign::SideRequest,
-    cli::{flags::reason, run::RunFlags},
+    cli::{
+        flags::reason,
+        probe_name_first,
+        run::{
+            RunFlags,
+            of_probe::{name_other_probes, probe_among, probe_of},
+        },
+    },
     plain::plain,
     run::AbSideRecord,
     store::Store,
@@ -26,27 +35,31 @@ pub(in crate::cli) struct Side {
 
 /// The options that both sides have in common, as words of `tardy run`: from the command line, so
 /// that a block gets what was typed and nothing that was made of it.
-pub(in crate::cli) fn common_words(argv: &[String], verb: &str) -> Result<Vec<String>> {
-    let matches = crate::cli::command().try_get_matches_from(argv)?;
-    let none = || format!("these are not options of `tardy {verb}`");
-    let matches = matches.subcommand_matches(verb).with_context(none)?;
-    let common = CommonFlags::augment_args(Command::new("run"));
-    let mut words = Vec::new();
-    for arg in common.get_arguments() {
+pub(super) fn common_words(argv: &[String]) -> Result<Vec<String>> {
+    let words = probe_name_first(argv.iter().map(OsString::from).collect());
+    let matches = crate::cli::command().try_get_matches_from(words)?;
+    let matches = matches.subcommand_matches("ab").context("no options of `tardy ab`")?;
+    let (probe, own) = probe_of(matches);
+    let mut words: Vec<String> = matches.subcommand_name().map(str::to_owned).into_iter().collect();
+    for arg in of_blocks(probe.augment).get_arguments() {
         let id = arg.get_id().as_str();
-        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+        if own.value_source(id) != Some(ValueSource::CommandLine) {
             continue;
         }
-        let values = matches.get_raw(id).into_iter().flatten();
-        match arg.get_long() {
-            Some(long) if !arg.get_action().takes_values() => words.push(format!("--{long}")),
-            Some(long) => {
-                words.extend(values.map(|value| format!("--{long}={}", value.to_string_lossy())));
-            }
-            None => words.extend(values.map(|value| value.to_string_lossy().into_owned())),
+        let Some(long) = arg.get_long() else { continue };
+        if !arg.get_action().takes_values() {
+            words.push(format!("--{long}"));
+            continue;
         }
+        let values = own.get_raw(id).into_iter().flatten();
+        words.extend(values.map(|value| format!("--{long}={}", value.to_string_lossy())));
     }
     Ok(words)
+}
+
+/// The options of `run` that a block may have.
+fn of_blocks(augment: fn(Command) -> Command) -> Command {
+    BlockFlags::augment_args(augment(Command::new("run")))
 }
 
 impl Side {
@@ -55,16 +68,27 @@ impl Side {
         let (flag, shown) = (self.flag, plain(&self.options));
         let own = shlex::split(&self.options);
         let own = own.with_context(|| format!("{flag} {shown:?}: a quote is not closed"))?;
-        let mut words: Vec<String> = common.iter().cloned().chain(own).collect();
-        let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
-        let matches = RunFlags::augment_args(run).try_get_matches_from(&words);
-        let matches = matches.map_err(|error| anyhow!("{flag} {shown:?}: {}", reason(&error)))?;
-        refuse(flag, &matches, common)?;
-        let mut flags = RunFlags::from_arg_matches(&matches)?;
-        if self.prepare.is_some() {
-            flags.threads_may_come();
+        let mut run = RunFlags::augment_args(Command::new("run"));
+        run = run.no_binary_name(true).disable_help_flag(true);
+        let own: Vec<OsString> = own.into_iter().map(OsString::from).collect();
+        if let Some(name) = probe_among(&run, &own) {
+            bail!(
+                "{flag}: both sides measure the same, and {name} is no option; name the probe \
+                 once, after `tardy ab`"
+            );
         }
-        words.extend(flags.defaults_of_blocks(&matches, self.prepare.is_some()));
+        let own = own.into_iter().map(|word| word.to_string_lossy().into_owned());
+        let mut words: Vec<String> = common.iter().cloned().chain(own).collect();
+        let matches = run.try_get_matches_from(&words);
+        let refused = |error| anyhow!("{flag} {shown:?}: {}", reason(&name_other_probes(error)));
+        let matches = matches.map_err(refused)?;
+        let (_, typed) = probe_of(&matches);
+        refuse(flag, &matches)?;
+        let mut flags = RunFlags::from_arg_matches(&matches).map_err(refused)?;
+        if self.prepare.is_some() {
+            flags.request.targets_may_come();
+        }
+        words.extend(flags.defaults_of_blocks(typed, self.prepare.is_some()));
         flags.check(store).with_context(|| format!("{flag} {shown:?}"))?;
         let record = AbSideRecord { options: self.options, prepare: self.prepare };
         Ok(SideRequest { words, record })
@@ -72,23 +96,18 @@ impl Side {
 }
 
 /// Refuses options of `run` that a block does not have.
-fn refuse(flag: &str, matches: &ArgMatches, common: &[String]) -> Result<()> {
-    let of_blocks = CommonFlags::augment_args(Command::new("run"));
+fn refuse(flag: &str, matches: &ArgMatches) -> Result<()> {
+    let (probe, typed) = probe_of(matches);
+    let of_blocks = of_blocks(probe.augment);
     let is_of_blocks = |id: &str| of_blocks.get_arguments().any(|arg| arg.get_id().as_str() == id);
     let all = RunFlags::augment_args(Command::new("run"));
+    let all = all.find_subcommand(probe.name).unwrap_or(&all);
     for arg in all.get_arguments() {
         let id = arg.get_id().as_str();
-        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+        if typed.value_source(id) != Some(ValueSource::CommandLine) {
             continue;
         }
-        let Some(long) = arg.get_long() else {
-            // The probe. In common it is the first word.
-            let is_common = common.first().is_some_and(|word| !word.starts_with('-'));
-            if is_common {
-                continue;
-            }
-            bail!("{flag}: both sides measure the same; name the probe once, after `tardy ab`");
-        };
+        let long = arg.get_long().unwrap_or("");
         match id {
             "calibrate" => bail!("--calibrate would be done anew in each block; leave it out"),
             "duration" | "samples" => {
@@ -128,11 +147,11 @@ mod tests {
     #[test]
     fn what_both_have_in_common_reaches_a_block_as_typed() {
         let typed = ["fake", "--load", "hackbench:groups=1", "--load=idle", "--unpaced"];
-        let found = common_words(&argv(&typed), "ab").unwrap();
+        let found = common_words(&argv(&typed)).unwrap();
         assert_eq!(found, ["fake", "--unpaced", "--load=hackbench:groups=1", "--load=idle"]);
         let own = ["--budget", "1m", "--seed", "7", "--quiet", "--json", "--name", "x"];
-        assert_eq!(common_words(&argv(&own), "ab").unwrap(), [""; 0]);
-        assert_eq!(common_words(&argv(&["--warmup", "50ms"]), "ab").unwrap(), ["--warmup=50ms"]);
+        assert_eq!(common_words(&argv(&own)).unwrap(), [""; 0]);
+        assert_eq!(common_words(&argv(&["--warmup", "50ms"])).unwrap(), ["--warmup=50ms"]);
     }
 
     #[test]

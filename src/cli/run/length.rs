@@ -6,11 +6,14 @@ use anyhow::{Context, Result};
 use clap::{Args, builder::ArgPredicate};
 
 use crate::{
-    cli::flags::{HowLong, duration, positive, samples},
+    cli::flags::samples,
     run::probes::ProbeInfo,
     session::Length,
     sys::ftrace::{self, ForeignTrace},
-    units::Nanos,
+    units::{
+        Nanos,
+        typed::{HowLong, duration, positive},
+    },
 };
 
 /// If none is asked for.

@@ -6,10 +6,7 @@ use super::RunFlags;
 use crate::{
     cli::gates::RunGates,
     report::compare::HeldRuns,
-    run::{
-        SeriesHead,
-        probes::{ProbeInfo, Rhythm},
-    },
+    run::{SeriesHead, probes::ProbeInfo},
     session::{Length, RunPlan},
     store::Store,
 };
@@ -63,7 +60,7 @@ pub(super) fn check_deadline(plan: &RunPlan) -> Result<()> {
 }
 
 fn spins(probe: &str) -> bool {
-    ProbeInfo::find(probe).is_some_and(|probe| probe.rhythm == Rhythm::Spin)
+    ProbeInfo::find(probe).is_some_and(ProbeInfo::never_sleeps)
 }
 
 impl RunFlags {
@@ -73,7 +70,7 @@ impl RunFlags {
     /// # Errors
     /// The option, and the remedy; a run without an end.
     pub(in crate::cli) fn cell_length(
-        self,
+        &self,
         store: &Store,
         gates: &RunGates,
         repeats: usize,

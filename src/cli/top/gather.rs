@@ -16,7 +16,7 @@ use crate::{
         Document, Effect, LiveLoad, Origin, Status,
         follow::{FollowedSeries, KeptPeak, MainPart, RecentCauses, RunFollower},
         peaks::Basis,
-        probes::{Rhythm, SampleName},
+        probes::{ProbeInfo, SampleName},
         series_name::whole_of_response,
     },
     sys::usage::cpu_time,
@@ -154,7 +154,7 @@ impl Gatherer {
     /// The threads, and names, of others whose responses answer what was asked.
     fn judged(&self) -> HashSet<&str> {
         let info = self.follower.document().probe.info();
-        let is_attached = info.is_some_and(|info| info.rhythm == Rhythm::Attached);
+        let is_attached = info.is_some_and(ProbeInfo::is_attached);
         let series = self.follower.series().iter().filter(|own| own.totals.count > 0);
         series.filter(|_| is_attached).filter_map(|own| whole_of_response(&own.head.name)).collect()
     }
@@ -248,11 +248,11 @@ fn own_time() -> Duration {
 /// `timer every 1 ms, fifo 90`
 fn probe(document: &Document) -> String {
     let mut text = words::probe(&document.probe, document.messages.as_ref());
-    let is_paced = document.probe.info().is_some_and(|info| info.rhythm == Rhythm::Interval);
+    let is_paced = ["timer", "fake"].contains(&document.probe.measured_as());
     if let Some(ns) = document.probe.interval_ns().filter(|_| is_paced) {
         text.push_str(&format!(" every {}", words::round(ns)));
     }
-    let is_own = document.probe.info().is_none_or(|info| info.rhythm != Rhythm::Attached);
+    let is_own = document.probe.info().is_none_or(|info| !info.is_attached());
     if let Some(policy) = document.setup.found.policy.as_ref().filter(|_| is_own) {
         text.push_str(&format!(", {policy}"));
     }

@@ -6,6 +6,7 @@
 //! begins with the wake-up, or the hard expiry of the thread's timer, and ends when the scheduler
 //! switches to it. The way back to user space is not in it.
 
+pub(super) mod flags;
 mod awake;
 mod command;
 mod cycles;

@@ -4,6 +4,7 @@
 //! and priority it runs. tardy binds it to one CPU, so that who else was there can be named.
 //! `tardy_hot::cycles` documents what a latency is. Nothing is played: the client has no ports.
 
+pub(super) mod flags;
 mod client;
 mod source;
 mod stages;

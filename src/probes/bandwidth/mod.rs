@@ -6,6 +6,7 @@
 //! locked: how long fork and page faults take depends on both. It makes further processes, which
 //! the kernel kills with it.
 
+pub(super) mod flags;
 mod figure;
 mod make;
 mod rounds;

@@ -4,6 +4,7 @@
 //! `tardy_hot::frames` documents the loops,
 //! `docs/reference/probes/classics.md` what each figure is and where interbench differs.
 
+pub(super) mod flags;
 mod task;
 mod thread;
 mod order;

@@ -4,6 +4,7 @@
 //! The remote endpoint is this tardy's, on this machine; or a tardy echo; or any program that sends
 //! back what it gets. `tardy_hot::exchange` documents what lies between the clock reads.
 
+pub(super) mod flags;
 mod supervisor;
 mod link;
 mod near_end;

@@ -4,6 +4,7 @@
 //! `tardy_hot::receive` documents what lies between the clock reads, per kind of wait. It changes
 //! nothing on the machine that outlives its sockets.
 
+pub(super) mod flags;
 mod receive_socket;
 mod supervisor;
 mod near_end;

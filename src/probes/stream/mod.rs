@@ -5,6 +5,7 @@
 //! two parts, from there to the real time of sending and on to the receiver, are their own series.
 //! `tardy_hot::stream` documents what lies between the clock reads.
 
+pub(super) mod flags;
 mod delivery;
 mod clock;
 mod echo;

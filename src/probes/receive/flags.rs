@@ -1,13 +1,15 @@
-//! `tardy run receive`: from flags to the probe.
+//! Options of the receive probe.
 
 use anyhow::{Result, anyhow, bail, ensure};
+use clap::Args;
 
-use super::{Ends, MessageFlags};
+use super::{BUSY_POLL, LEAST_BYTES, MOST_BYTES, PacketSource, Receive, ReceiveWait, SenderPlan};
 use crate::{
-    probes::receive::{
-        BUSY_POLL, LEAST_BYTES, MOST_BYTES, PacketSource, Receive, ReceiveWait, SenderPlan,
+    probes::{
+        message_ends::{Ends, check_policy, packet_period_ns, packet_rate, places},
+        request::{MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions},
     },
-    setup::threads::describe,
+    setup::threads::{Terms, describe},
     sys::{cpus::Cpus, interface::Interface, nic_clock::NicClock, sched::Policy},
     units::Nanos,
 };
@@ -18,12 +20,62 @@ const DEFAULT_SIZE: u64 = 64;
 /// The shortest time between foreign packets at which no single sample is lost, ns.
 const PACE_NS: i64 = 5_000;
 
-impl MessageFlags {
-    /// The receive probe that these flags describe.
-    ///
-    /// # Errors
-    /// Names the flag that cannot be used, and the remedy.
-    pub(crate) fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Probe")]
+pub(in crate::probes) struct ReceiveFlags {
+    /// Measure packets that arrive at this UDP port
+    #[arg(long, value_name = "PORT", conflicts_with = "iface")]
+    listen: Option<u16>,
+    /// Measure all packets that arrive at this network interface
+    #[arg(long, value_name = "NAME")]
+    iface: Option<String>,
+    /// How to wait: block, spin, ppoll, epoll, busy-poll or busy-poll:TIME [default: block]
+    #[arg(long, value_name = "HOW")]
+    wait: Option<String>,
+    /// Sender of the packets: builtin, or none [default: builtin with --listen, else none]
+    #[arg(long, value_name = "WHO")]
+    sender: Option<String>,
+    /// Size of one packet of the sender in bytes [default: 64]
+    #[arg(long, value_name = "BYTES")]
+    size: Option<u64>,
+    /// Packets per second, as 100pps or 10kpps [default: 1kpps]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// Real-time priority of the remote endpoint [default: that of the local endpoint]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    far_priority: Option<u32>,
+}
+
+impl ProbeFlags for ReceiveFlags {}
+
+impl ProbeRequest for ReceiveFlags {
+    fn check_policy(
+        &self,
+        policy: Policy,
+        _: u32,
+        _: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<()> {
+        check_policy("receive", policy)
+    }
+
+    fn cpus(&self, shared: &SharedOptions<'_>) -> Result<MeasuredCpus> {
+        places("receive", shared, true)
+    }
+
+    fn plan(
+        &self,
+        terms: Terms,
+        cpus: &MeasuredCpus,
+        shared: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
+        let ends = Ends::of(terms, cpus.far, self.far_priority)?;
+        Ok(PlannedProbe::new(self.receive(ends, shared.allowed)?, self.pace_ns()?))
+    }
+}
+
+impl ReceiveFlags {
+    fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
         let source = match (&self.listen, &self.iface) {
             (Some(port), _) => PacketSource::Port(*port),
             (None, Some(name)) => PacketSource::Interface(name.clone()),
@@ -39,7 +91,11 @@ impl MessageFlags {
         check_spinning(&ends, wait, has_sender, allowed)?;
         let Ends { near, far_end } = ends;
         let sending = if has_sender {
-            Some(SenderPlan { size: self.sent_size()?, rate: self.packet_rate()?, terms: far_end })
+            Some(SenderPlan {
+                size: self.sent_size()?,
+                rate: packet_rate(self.rate.as_deref())?,
+                terms: far_end,
+            })
         } else {
             None
         };
@@ -55,11 +111,11 @@ impl MessageFlags {
     ///
     /// # Errors
     /// `--rate` cannot be read.
-    pub(crate) fn receive_pace_ns(&self) -> Result<i64> {
+    fn pace_ns(&self) -> Result<i64> {
         if !self.has_sender()? {
             return Ok(PACE_NS);
         }
-        self.packet_period_ns()
+        packet_period_ns(self.rate.as_deref())
     }
 
     /// Whether this tardy sends the packets: to an interface only if asked.
@@ -167,23 +223,23 @@ mod tests {
     use super::*;
     use crate::setup::threads::Terms;
 
-    fn read(flags: MessageFlags) -> Result<Receive> {
+    fn read(flags: ReceiveFlags) -> Result<Receive> {
         placed(flags, (0, 1), "0-1")
     }
 
-    fn placed(flags: MessageFlags, cpus: (u32, u32), allowed: &str) -> Result<Receive> {
+    fn placed(flags: ReceiveFlags, cpus: (u32, u32), allowed: &str) -> Result<Receive> {
         let terms = |cpu| Terms { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 };
         let ends = Ends { near: terms(cpus.0), far_end: terms(cpus.1) };
         flags.receive(ends, &allowed.parse().unwrap())
     }
 
-    fn listen(change: impl FnOnce(&mut MessageFlags)) -> MessageFlags {
-        let mut flags = MessageFlags { listen: Some(5000), ..MessageFlags::default() };
+    fn listen(change: impl FnOnce(&mut ReceiveFlags)) -> ReceiveFlags {
+        let mut flags = ReceiveFlags { listen: Some(5000), ..ReceiveFlags::default() };
         change(&mut flags);
         flags
     }
 
-    fn why(flags: MessageFlags) -> String {
+    fn why(flags: ReceiveFlags) -> String {
         read(flags).unwrap_err().to_string()
     }
 
@@ -193,15 +249,15 @@ mod tests {
         let sending = port.sending.unwrap();
         assert_eq!((port.source, port.wait), (PacketSource::Port(5000), ReceiveWait::Block));
         assert_eq!((sending.size, sending.period_ns()), (64, 1_000_000));
-        let flags = MessageFlags { iface: Some("lo".into()), ..MessageFlags::default() };
+        let flags = ReceiveFlags { iface: Some("lo".into()), ..ReceiveFlags::default() };
         assert_eq!(read(flags).unwrap().sending, None);
-        assert!(why(MessageFlags::default()).contains("--listen PORT"));
+        assert!(why(ReceiveFlags::default()).contains("--listen PORT"));
         assert!(why(listen(|flags| flags.sender = Some("me".into()))).contains("--sender me"));
     }
 
     #[test]
     fn what_is_for_a_sender_wants_one() {
-        let none = |change: fn(&mut MessageFlags)| {
+        let none = |change: fn(&mut ReceiveFlags)| {
             why(listen(|flags| {
                 flags.sender = Some("none".into());
                 change(flags);

@@ -1,19 +1,22 @@
-//! `tardy run stream`: from flags to the probe.
+//! Options of the stream probe.
+
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail, ensure};
+use clap::Args;
 use tardy_hot::{packet, stream::PacketPeriod};
 
-use super::{Ends, MessageFlags};
+use super::{PacketWait, RemoteEcho, Stream, StreamTransport};
 use crate::{
-    probes::stream::{PacketWait, RemoteEcho, Stream, StreamTransport},
-    setup::threads::describe,
+    probes::{
+        message_ends::{Ends, check_policy, packet_period_ns, packet_rate, places},
+        request::{MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions},
+    },
+    setup::threads::{Terms, describe},
     sys::{cpus::Cpus, sched::Policy},
     transports::hello::read_token,
-    units::{PacketRate, cpus},
+    units::{Nanos, PacketRate, cpus, typed::positive},
 };
-
-/// The default rate.
-const DEFAULT_RATE: PacketRate = PacketRate { per_1000_s: 1_000_000 };
 
 /// The default packet size, bytes.
 const DEFAULT_SIZE: u64 = 64;
@@ -27,31 +30,82 @@ const MOST: u64 = 1 << 20;
 /// The default of --late-over, ns.
 const DEFAULT_LATE_NS: i64 = 1_000_000;
 
-impl MessageFlags {
-    /// The rate of a stream.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Probe")]
+pub(in crate::probes) struct StreamFlags {
+    /// Transport of the packets: udp, tcp, zmq-pubsub or epgm [default: udp]
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
+    /// Size of one packet in bytes [default: 64]
+    #[arg(long, value_name = "BYTES")]
+    size: Option<u64>,
+    /// Packets per second, as 100pps or 10kpps [default: 1kpps]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// Also send packets from the remote endpoint, at the same rate
+    #[arg(long)]
+    both_ways: bool,
+    /// How to wait: sleep, spin or hybrid:TIME [default: sleep]
     ///
-    /// # Errors
-    /// It has no unit, or is not a rate.
-    pub(crate) fn packet_rate(&self) -> Result<PacketRate> {
-        let Some(text) = &self.rate else { return Ok(DEFAULT_RATE) };
-        text.parse().map_err(|error| anyhow!("--rate {text}: {error}"))
+    /// hybrid:2ms sleeps until 2 ms before the scheduled time of a packet, then spins.
+    #[arg(long, value_name = "HOW")]
+    wait: Option<String>,
+    /// How the remote endpoint waits [default: as --wait]
+    #[arg(long, value_name = "HOW")]
+    far_wait: Option<String>,
+    /// Count a packet as late when it arrives this long after its scheduled time [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    late_over: Option<Nanos>,
+    /// Send to this multicast group
+    #[arg(long, value_name = "ADDRESS")]
+    group: Option<std::net::Ipv4Addr>,
+    /// How many receivers join the group [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    receivers: Option<u32>,
+    /// HOST:PORT of a tardy echo [default: started here]
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<String>,
+    /// File with a secret that both ends share; required beyond loopback
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Real-time priority of the remote endpoint [default: that of the local endpoint]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    far_priority: Option<u32>,
+}
+
+impl ProbeFlags for StreamFlags {}
+
+impl ProbeRequest for StreamFlags {
+    fn check_policy(
+        &self,
+        policy: Policy,
+        _: u32,
+        _: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<()> {
+        check_policy("stream", policy)
     }
 
-    /// Time between two packets of a stream, ns.
-    ///
-    /// # Errors
-    /// As [`MessageFlags::packet_rate`].
-    pub(crate) fn packet_period_ns(&self) -> Result<i64> {
-        Ok(PacketPeriod::of_rate(self.packet_rate()?.per_1000_s).ns.max(1))
+    fn cpus(&self, shared: &SharedOptions<'_>) -> Result<MeasuredCpus> {
+        places("stream", shared, self.to.is_none())
     }
 
-    /// The stream that these flags describe.
-    ///
-    /// # Errors
-    /// Names the flag that cannot be used, and the remedy.
-    pub(crate) fn stream(&self, ends: Ends, allowed: &Cpus) -> Result<Stream> {
+    fn plan(
+        &self,
+        terms: Terms,
+        cpus: &MeasuredCpus,
+        shared: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
+        let ends = Ends::of(terms, cpus.far, self.far_priority)?;
+        let pace_ns = packet_period_ns(self.rate.as_deref())?;
+        Ok(PlannedProbe::new(self.stream(ends, shared.allowed)?, pace_ns))
+    }
+}
+
+impl StreamFlags {
+    fn stream(&self, ends: Ends, allowed: &Cpus) -> Result<Stream> {
         let way = self.way()?;
-        let rate = self.packet_rate()?;
+        let rate = packet_rate(self.rate.as_deref())?;
         let wait = |flag: &str, text: &Option<String>| {
             let read = |text: &String| text.parse().map_err(|error| anyhow!("{flag} {error}"));
             text.as_ref().map(read).transpose()
@@ -238,11 +292,11 @@ mod tests {
         Ends { near: terms(cpus.0), far_end: terms(cpus.1) }
     }
 
-    fn planned(flags: &MessageFlags, ends: Ends) -> Result<Stream> {
+    fn planned(flags: &StreamFlags, ends: Ends) -> Result<Stream> {
         flags.stream(ends, &"0-1".parse().unwrap())
     }
 
-    fn why(flags: &MessageFlags) -> String {
+    fn why(flags: &StreamFlags) -> String {
         planned(flags, ends(Policy::Other, (0, 1))).unwrap_err().to_string()
     }
 
@@ -252,46 +306,46 @@ mod tests {
 
     #[test]
     fn what_spins_everywhere_at_a_real_time_priority_is_refused() {
-        let flags = MessageFlags { wait: text("spin"), ..MessageFlags::default() };
+        let flags = StreamFlags { wait: text("spin"), ..StreamFlags::default() };
         for (place, words) in [((0, 1), "nothing could record"), ((1, 1), "never lets the other")] {
             let said = planned(&flags, ends(Policy::Fifo, place)).unwrap_err().to_string();
             assert!(said.contains(words) && said.contains("--policy other"), "{said}");
             planned(&flags, ends(Policy::Other, place)).unwrap();
         }
-        let slow = |wait: &str| MessageFlags {
+        let slow = |wait: &str| StreamFlags {
             wait: text(wait),
             rate: text("100pps"),
-            ..MessageFlags::default()
+            ..StreamFlags::default()
         };
         planned(&slow("hybrid:2ms"), ends(Policy::Fifo, (0, 1))).unwrap();
         planned(&slow("hybrid:10ms"), ends(Policy::Fifo, (0, 1))).unwrap_err();
-        let one = MessageFlags { far_wait: text("sleep"), ..flags };
+        let one = StreamFlags { far_wait: text("sleep"), ..flags };
         planned(&one, ends(Policy::Fifo, (0, 1))).unwrap();
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused_by_its_flag() {
-        let none = MessageFlags::default;
+        let none = StreamFlags::default;
         let group = Some(std::net::Ipv4Addr::new(239, 1, 2, 3));
         let localhost = Some(std::net::Ipv4Addr::LOCALHOST);
         for (flags, words) in [
-            (MessageFlags { rate: text("100"), ..none() }, "100 has no unit; write 100pps"),
-            (MessageFlags { size: Some(55), ..none() }, "at least 56"),
-            (MessageFlags { size: Some(65_508), ..none() }, "at most 65507"),
-            (MessageFlags { wait: text("doze"), ..none() }, "--wait \"doze\""),
-            (MessageFlags { far_wait: text("doze"), ..none() }, "--far-wait \"doze\""),
-            (MessageFlags { transport: text("pipe"), ..none() }, "use udp, tcp"),
-            (MessageFlags { transport: text("epgm"), ..none() }, "--group 239.1.2.3"),
-            (MessageFlags { group: localhost, ..none() }, "is not a multicast address"),
-            (MessageFlags { group, both_ways: true, ..none() }, "--both-ways"),
-            (MessageFlags { group, transport: text("tcp"), ..none() }, "--group"),
-            (MessageFlags { receivers: Some(2), ..none() }, "--receivers needs"),
+            (StreamFlags { rate: text("100"), ..none() }, "100 has no unit; write 100pps"),
+            (StreamFlags { size: Some(55), ..none() }, "at least 56"),
+            (StreamFlags { size: Some(65_508), ..none() }, "at most 65507"),
+            (StreamFlags { wait: text("doze"), ..none() }, "--wait \"doze\""),
+            (StreamFlags { far_wait: text("doze"), ..none() }, "--far-wait \"doze\""),
+            (StreamFlags { transport: text("pipe"), ..none() }, "use udp, tcp"),
+            (StreamFlags { transport: text("epgm"), ..none() }, "--group 239.1.2.3"),
+            (StreamFlags { group: localhost, ..none() }, "is not a multicast address"),
+            (StreamFlags { group, both_ways: true, ..none() }, "--both-ways"),
+            (StreamFlags { group, transport: text("tcp"), ..none() }, "--group"),
+            (StreamFlags { receivers: Some(2), ..none() }, "--receivers needs"),
             (
-                MessageFlags { to: text("h:1"), far_wait: text("spin"), ..none() },
+                StreamFlags { to: text("h:1"), far_wait: text("spin"), ..none() },
                 "--far-wait is not supported with --to",
             ),
-            (MessageFlags { to: text("h:1"), group, ..none() }, "--group is not supported"),
-            (MessageFlags { token_file: Some("f".into()), ..none() }, "needs --to"),
+            (StreamFlags { to: text("h:1"), group, ..none() }, "--group is not supported"),
+            (StreamFlags { token_file: Some("f".into()), ..none() }, "needs --to"),
         ] {
             let said = why(&flags);
             assert!(said.contains(words), "{said}");
@@ -300,7 +354,7 @@ mod tests {
 
     #[test]
     fn without_flags_a_thousand_small_datagrams_a_second_are_sent() {
-        let stream = planned(&MessageFlags::default(), ends(Policy::Fifo, (0, 1))).unwrap();
+        let stream = planned(&StreamFlags::default(), ends(Policy::Fifo, (0, 1))).unwrap();
         assert_eq!(
             (stream.way, stream.size, stream.rate.per_s()),
             (StreamTransport::Udp, 64, 1_000.0)
@@ -309,6 +363,6 @@ mod tests {
             (stream.waits, stream.late_over_ns),
             ((PacketWait::Sleep, PacketWait::Sleep), 1_000_000)
         );
-        assert_eq!(MessageFlags::default().packet_period_ns().unwrap(), 1_000_000);
+        assert_eq!(packet_period_ns(None).unwrap(), 1_000_000);
     }
 }

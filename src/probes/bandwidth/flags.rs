@@ -1,14 +1,20 @@
-//! Flags of the bandwidth probe.
+//! Options of the bandwidth probe.
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 
+use super::{Bandwidth, PlannedFigure};
 use crate::{
-    probes::bandwidth::{Bandwidth, PlannedFigure},
-    run::probes::{ProbeInfo, Rhythm},
+    probes::{
+        message_ends::{check_policy, places},
+        request::{
+            MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, Unsupported,
+        },
+    },
     setup::threads::Terms,
+    sys::sched::Policy,
     units::{ByteSize, many},
 };
 
@@ -16,15 +22,15 @@ use crate::{
 const MOST_BYTES: u64 = 256 << 20;
 
 /// About the time from one repeat of a figure to the next, where nobody knows how many there are.
-pub(super) const ROUND_NS: i64 = 50_000_000;
+const ROUND_NS: i64 = 50_000_000;
 
 const DEFAULT_SIZES: [u64; 2] = [64 << 10, 1 << 20];
 
 const DEFAULT_DIRECTORY: &str = "/var/tmp";
 
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Bandwidth")]
-pub(super) struct BandwidthFlags {
+#[command(next_help_heading = "Probe")]
+pub(in crate::probes) struct BandwidthFlags {
     /// Figures to measure, as pipe,switch/2,fork [default: all]
     ///
     /// pipe, unix, tcp, file_read, mmap_read, memory_read, memory_write, memory_copy; null_call,
@@ -43,39 +49,47 @@ pub(super) struct BandwidthFlags {
     file_dir: Option<PathBuf>,
 }
 
-impl BandwidthFlags {
-    /// Refuses the flags of the bandwidth probe for any other one, and for it those `of_latencies`
-    /// that are given.
-    ///
-    /// # Errors
-    /// Names the flag.
-    pub(super) fn check(&self, probe: &ProbeInfo, of_latencies: &[(&str, bool)]) -> Result<()> {
-        let ProbeInfo { name, rhythm, .. } = probe;
-        if *rhythm == Rhythm::Rounds {
-            let vain = of_latencies.iter().find(|(_, given)| *given);
-            ensure!(
-                vain.is_none(),
-                "{} is not supported with {name}: it has no latencies",
-                vain.map_or("", |(flag, _)| flag)
-            );
-            return Ok(());
-        }
-        let given = [
-            ("--only", !self.only.is_empty()),
-            ("--sizes", !self.sizes.is_empty()),
-            ("--file-dir", self.file_dir.is_some()),
-        ];
-        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-            bail!("{flag} is not supported with {name}; leave it out, or measure bandwidth");
-        }
-        Ok(())
+impl ProbeFlags for BandwidthFlags {
+    const UNSUPPORTED: &'static [Unsupported] =
+        &[Unsupported { options: &["raw", "stop_over"], why: "it has no latencies" }];
+}
+
+impl ProbeRequest for BandwidthFlags {
+    /// Its threads never sleep.
+    fn usual_policy(&self) -> Policy {
+        Policy::Other
     }
 
+    fn cpus(&self, shared: &SharedOptions<'_>) -> Result<MeasuredCpus> {
+        places("bandwidth", shared, true)
+    }
+
+    fn check_policy(
+        &self,
+        policy: Policy,
+        _: u32,
+        _: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<()> {
+        check_policy("bandwidth", policy)
+    }
+
+    fn plan(
+        &self,
+        terms: Terms,
+        cpus: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
+        Ok(PlannedProbe::new(self.bandwidth(terms, cpus.far)?, ROUND_NS))
+    }
+}
+
+impl BandwidthFlags {
     /// The probe that these flags describe.
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
-    pub(super) fn bandwidth(&self, near: Terms, far_cpu: u32) -> Result<Bandwidth> {
+    fn bandwidth(&self, near: Terms, far_cpu: u32) -> Result<Bandwidth> {
         let sizes: Vec<u64> = match self.sizes.as_slice() {
             [] => DEFAULT_SIZES.to_vec(),
             sizes => sizes.iter().map(|ByteSize(bytes)| *bytes).collect(),
@@ -103,7 +117,6 @@ impl BandwidthFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{run::probes::DEFAULT_PROBE, sys::sched::Policy};
 
     fn planned(flags: &BandwidthFlags) -> Result<Bandwidth> {
         let near = Terms { policy: Policy::Other, priority: 0, cpu: 0, slack_ns: 1 };
@@ -131,12 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_all_is_measured_and_for_other_probes_there_are_none() {
+    fn without_flags_all_is_measured() {
         let all = planned(&BandwidthFlags::default()).unwrap();
         assert!(all.figures.len() > 40, "{}", all.figures.len());
-        BandwidthFlags::default().check(DEFAULT_PROBE, &[]).unwrap();
-        let flags = BandwidthFlags { only: vec!["pipe".into()], ..BandwidthFlags::default() };
-        let error = flags.check(DEFAULT_PROBE, &[]).unwrap_err().to_string();
-        assert!(error.starts_with("--only is not supported with timer"), "{error}");
     }
 }

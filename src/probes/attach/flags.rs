@@ -1,4 +1,4 @@
-//! Flags of the attach probe: whose threads, and which flags it does not support.
+//! Options of the attach probe: whose threads.
 
 use std::{
     path::PathBuf,
@@ -9,24 +9,24 @@ use std::{
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 
-use super::{Exit, flags::positive};
+use super::{Attach, AttachTarget, series_of_name};
 use crate::{
-    probes::attach::{Attach, AttachTarget, series_of_name},
-    run::{
-        AttachedCommand, Deadlines, Document,
-        probes::{ProbeInfo, Rhythm},
+    probes::request::{
+        MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, Unsupported,
     },
-    sys::root::Root,
-    units::Nanos,
+    run::{Deadlines, Document, TraceMode},
+    setup::threads::Terms,
+    sys::{root::Root, sched::Policy},
+    units::{Nanos, typed::positive},
 };
 
 /// About the time between two wake-ups of a thread, where nobody knows it, ns.
-pub(super) const PACE_NS: i64 = 1_000_000;
+const PACE_NS: i64 = 1_000_000;
 
-/// Which threads that are there.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Your own program (attach)")]
-pub(super) struct AttachedFlags {
+/// Which threads, and how a run ends that looks at them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Your own program")]
+pub(in crate::probes) struct AttachFlags {
     /// Follow all threads of this process, including new ones
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
@@ -51,16 +51,6 @@ pub(super) struct AttachedFlags {
     /// default if it has a prepare command.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     wait_for_threads: Option<Nanos>,
-    /// They may come later: this is only looked through.
-    #[arg(skip)]
-    may_come: bool,
-}
-
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Your own program (attach)")]
-pub(super) struct AttachFlags {
-    #[command(flatten)]
-    there: AttachedFlags,
     /// Start this command, and follow its threads and those of its child processes
     ///
     /// Measuring starts with the command (unless you give --warmup), and stops when it ends or
@@ -74,12 +64,80 @@ pub(super) struct AttachFlags {
     /// the end of the run passes.
     #[arg(long)]
     require_exit_0: bool,
+    /// They may come later: this is only looked through.
+    #[arg(skip)]
+    may_come: bool,
 }
 
 /// Between two looks for threads that are waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
-impl AttachedFlags {
+impl ProbeFlags for AttachFlags {
+    const UNSUPPORTED: &'static [Unsupported] = &[Unsupported {
+        options: &[
+            "policy",
+            "priority",
+            "deadline_params",
+            "timer_slack",
+            "shield",
+            "calibrate",
+            "cpus",
+            "raw",
+            "samples",
+        ],
+        why: "the threads are another program's, and are not touched",
+    }];
+}
+
+impl ProbeRequest for AttachFlags {
+    fn check(&self, shared: &SharedOptions<'_>) -> Result<()> {
+        ensure!(
+            !self.require_exit_0 || self.has_command(),
+            "--require-exit-0: there is no command whose exit code could be 0; write it after --, \
+             or leave the option out"
+        );
+        ensure!(
+            shared.trace != TraceMode::Stages,
+            "--trace stages is not supported with attach: the threads are another program's, and \
+             are not touched; leave it out"
+        );
+        Ok(())
+    }
+
+    /// They have their own.
+    fn usual_policy(&self) -> Policy {
+        Policy::Other
+    }
+
+    fn plan(&self, _: Terms, _: &MeasuredCpus, shared: &SharedOptions<'_>) -> Result<PlannedProbe> {
+        let plan = self.attach(shared.to_stderr, shared.deadlines.clone())?;
+        self.wait(&plan)?;
+        Ok(PlannedProbe::new(plan, PACE_NS))
+    }
+
+    fn lasts_as_its_command(&self) -> bool {
+        self.has_command()
+    }
+
+    /// Threads that run already need little warm-up; after a prepare command they may be just
+    /// starting.
+    fn defaults_of_blocks(&self, is_prepared: bool) -> Vec<(&'static str, &'static str)> {
+        let waits = is_prepared.then_some(("wait_for_threads", "--wait-for-threads=10s"));
+        [Some(("warmup", "--warmup=100ms")), waits].into_iter().flatten().collect()
+    }
+
+    fn targets_may_come(&mut self) {
+        self.may_come = true;
+    }
+
+    /// Its command failed, and was to end with exit code 0.
+    fn has_failed(&self, document: &Document) -> bool {
+        let command = document.attached.as_ref().and_then(|record| record.command.as_ref());
+        self.require_exit_0 && command.is_some_and(|command| command.failure().is_some())
+    }
+}
+
+impl AttachFlags {
     /// Returns once there are such threads, also of each name that has a deadline.
     fn wait(&self, plan: &Attach) -> Result<()> {
         if self.may_come {
@@ -94,22 +152,15 @@ impl AttachedFlags {
             }
         }
     }
-}
-
-impl AttachFlags {
-    /// Accepts targets whose threads do not exist yet.
-    pub(super) const fn may_come(&mut self) {
-        self.there.may_come = true;
-    }
 
     fn targets(&self) -> Vec<(&'static str, AttachTarget)> {
         let command =
             (!self.command.is_empty()).then(|| AttachTarget::Command(self.command.clone()));
         [
-            ("--pid", self.there.pid.map(AttachTarget::Process)),
-            ("--tid", self.there.tid.map(AttachTarget::Thread)),
-            ("--comm", self.there.comm.clone().map(AttachTarget::Name)),
-            ("--cgroup", self.there.cgroup.clone().map(AttachTarget::Group)),
+            ("--pid", self.pid.map(AttachTarget::Process)),
+            ("--tid", self.tid.map(AttachTarget::Thread)),
+            ("--comm", self.comm.clone().map(AttachTarget::Name)),
+            ("--cgroup", self.cgroup.clone().map(AttachTarget::Group)),
             ("-- COMMAND", command),
         ]
         .into_iter()
@@ -117,58 +168,19 @@ impl AttachFlags {
         .collect()
     }
 
-    /// What a failed command means for the exit code of tardy.
-    pub(super) fn exit(&self, document: &Document) -> Exit {
-        let command = document.attached.as_ref().and_then(|record| record.command.as_ref());
-        match command.and_then(AttachedCommand::failure) {
-            Some(_) if self.require_exit_0 => Exit::No,
-            _ => Exit::Done,
-        }
-    }
-
     /// Whether tardy starts what it looks at.
-    pub(super) fn has_command(&self) -> bool {
+    const fn has_command(&self) -> bool {
         !self.command.is_empty()
     }
 
-    /// Refuses the flags for any other probe, and for it those of threads of tardy's own, of which
-    /// `given` says which are given.
-    ///
-    /// # Errors
-    /// Names the flag.
-    pub(super) fn check(&self, probe: &ProbeInfo, given: &[(&str, bool)]) -> Result<()> {
-        let targets = self.targets();
-        ensure!(
-            !self.require_exit_0 || self.has_command(),
-            "--require-exit-0: there is no command whose exit code could be 0; write it after --, \
-             or leave the option out"
-        );
-        if probe.rhythm != Rhythm::Attached {
-            if let Some((flag, _)) = targets.first() {
-                bail!(
-                    "{flag} is not supported with {}; leave it out, or measure attach",
-                    probe.name
-                );
-            }
-            return Ok(());
-        }
-        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
-            bail!(
-                "{flag} is not supported with attach: the threads are another program's, and are \
-                 not touched; leave it out"
-            );
-        }
-        Ok(())
-    }
-
-    /// The probe that these flags describe.
+    /// Whose threads, once they are there.
     ///
     /// # Errors
     /// No threads are named, or they are in two ways, or no such threads exist.
-    pub(super) fn attach(&self, to_stderr: bool, deadlines: Deadlines) -> Result<Attach> {
+    fn attach(&self, to_stderr: bool, deadlines: Deadlines) -> Result<Attach> {
         let mut targets = self.targets();
         let is_name = |(flag, _): &(&str, AttachTarget)| *flag == "--comm";
-        let only = self.there.comm.clone().filter(|_| self.has_command());
+        let only = self.comm.clone().filter(|_| self.has_command());
         targets.retain(|target| only.is_none() || !is_name(target));
         ensure!(
             targets.len() < 2,
@@ -191,8 +203,6 @@ impl AttachFlags {
                  one of them out"
             );
         }
-        let plan = Attach { target, only, to_stderr, deadlines };
-        self.there.wait(&plan)?;
-        Ok(plan)
+        Ok(Attach { target, only, to_stderr, deadlines })
     }
 }

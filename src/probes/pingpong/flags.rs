@@ -1,29 +1,90 @@
-//! `tardy run pingpong`: from flags to the probe.
+//! Options of the pingpong probe.
 
-use anyhow::{Result, ensure};
+use std::path::PathBuf;
 
-use super::{Ends, MessageFlags, transport};
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use super::{PingPong, PingpongPeer};
 use crate::{
-    probes::pingpong::{PingPong, PingpongPeer},
+    probes::{
+        message_ends::{Ends, check_policy, places},
+        request::{MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions},
+    },
     setup::threads::{Terms, describe},
     sys::{cpus::Cpus, sched::Policy},
     transports::{Transport, hello::read_token},
-    units::cpus,
+    units::{Nanos, cpus, typed::positive},
 };
 
 /// The shortest round trip at which no single sample is lost, ns.
-pub(super) const PACE_NS: i64 = 5_000;
+const PACE_NS: i64 = 5_000;
 
 /// The default time after which an answer counts as lost, ns.
 const DEFAULT_TIMEOUT_NS: i64 = 1_000_000_000;
 
-impl MessageFlags {
-    /// The ping-pong that these flags describe; `far_cpu` is used where the remote endpoint is
-    /// local.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Probe")]
+pub(in crate::probes) struct PingpongFlags {
+    /// Transport of the messages [default: tcp]
     ///
-    /// # Errors
-    /// Names the flag that cannot be used, and the remedy.
-    pub(crate) fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
+    /// zmq-tcp, zmq-ipc, zmq-inproc, tcp, udp, unix-stream, unix-dgram, pipe, eventfd, futex,
+    /// posix-mq, sysv-sem, signal, pi-mutex, shm-spin.
+    #[arg(long, value_name = "NAME")]
+    transport: Option<String>,
+    /// Size of one message in bytes [default: 1]
+    #[arg(long, value_name = "BYTES")]
+    size: Option<u64>,
+    /// HOST:PORT of a tardy echo, or for zmq-tcp of any REP socket [default: started here]
+    ///
+    /// A peer that is not a tardy echo gets exactly --samples messages, including the warm-up,
+    /// which is then at most a tenth of them.
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<String>,
+    /// The other end is another program: no handshake, messages returned unchanged
+    #[arg(long)]
+    foreign: bool,
+    /// File with a secret that both ends share; required beyond loopback
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Real-time priority of the remote endpoint [default: that of the local endpoint]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    far_priority: Option<u32>,
+    /// Count an answer as lost after this time [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    timeout: Option<Nanos>,
+}
+
+impl ProbeFlags for PingpongFlags {}
+
+impl ProbeRequest for PingpongFlags {
+    fn check_policy(
+        &self,
+        policy: Policy,
+        _: u32,
+        _: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<()> {
+        check_policy("pingpong", policy)
+    }
+
+    fn cpus(&self, shared: &SharedOptions<'_>) -> Result<MeasuredCpus> {
+        places("pingpong", shared, self.to.is_none())
+    }
+
+    fn plan(
+        &self,
+        terms: Terms,
+        cpus: &MeasuredCpus,
+        shared: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
+        Ok(PlannedProbe::new(self.pingpong(terms, cpus.far, shared.allowed)?, PACE_NS))
+    }
+}
+
+impl PingpongFlags {
+    /// The ping-pong; `far_cpu` is used where the remote endpoint is local.
+    fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
         let transport = self.transport.as_deref().map_or(Ok(Transport::Tcp), transport)?;
         let size = self.size.unwrap_or(1);
         ensure!(
@@ -35,7 +96,7 @@ impl MessageFlags {
         let peer = match &self.to {
             Some(to) => self.peer_at(to, transport)?,
             None => {
-                let ends = self.ends(near.clone(), far_cpu)?;
+                let ends = Ends::of(near.clone(), far_cpu, self.far_priority)?;
                 check_spinning(transport, &ends, allowed)?;
                 self.check_here()?;
                 PingpongPeer::Here(ends.far_end)
@@ -89,6 +150,21 @@ impl MessageFlags {
     }
 }
 
+/// A transport of a ping-pong by its name.
+///
+/// # Errors
+/// Lists all transports.
+fn transport(name: &str) -> Result<Transport> {
+    let known = Transport::ALL.into_iter().find(|known| known.as_str() == name);
+    known.map_or_else(
+        || {
+            let all = Transport::ALL.map(Transport::as_str).join(", ");
+            bail!("--transport {name}: no such transport; use one of {all}")
+        },
+        Ok,
+    )
+}
+
 /// Two real-time ends that never sleep leave their CPUs to no other thread.
 fn check_spinning(transport: Transport, ends: &Ends, allowed: &Cpus) -> Result<()> {
     let Ends { near, far_end } = ends;
@@ -117,12 +193,12 @@ fn check_spinning(transport: Transport, ends: &Ends, allowed: &Cpus) -> Result<(
 mod tests {
     use super::*;
 
-    fn planned(flags: &MessageFlags, policy: Policy, cpus: (u32, u32)) -> Result<PingPong> {
+    fn planned(flags: &PingpongFlags, policy: Policy, cpus: (u32, u32)) -> Result<PingPong> {
         let near = Terms { policy, priority: 0, cpu: cpus.0, slack_ns: 1 };
         flags.pingpong(near, cpus.1, &"0-1".parse().unwrap())
     }
 
-    fn why(flags: &MessageFlags) -> String {
+    fn why(flags: &PingpongFlags) -> String {
         let refused = planned(flags, Policy::Other, (0, 1));
         refused.err().map(|error| error.to_string()).unwrap_or_default()
     }
@@ -145,11 +221,18 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_transport_is_refused_with_all_there_are() {
+        assert_eq!(transport("pipe").unwrap(), Transport::Pipe);
+        let error = transport("carrier-pigeon").unwrap_err().to_string();
+        assert!(error.contains("shm-spin") && error.contains("zmq-tcp"), "{error}");
+    }
+
+    #[test]
     fn a_size_is_for_what_carries_bytes() {
-        let sized = |transport: &str, size| MessageFlags {
+        let sized = |transport: &str, size| PingpongFlags {
             transport: Some(transport.into()),
             size: Some(size),
-            ..MessageFlags::default()
+            ..PingpongFlags::default()
         };
         assert!(why(&sized("futex", 1)).contains("--size is not supported"));
         assert!(why(&sized("tcp", 0)).contains("--size 0"));
@@ -158,20 +241,20 @@ mod tests {
 
     #[test]
     fn a_far_end_elsewhere_is_set_up_there() {
-        let at = |transport: &str| MessageFlags {
+        let at = |transport: &str| PingpongFlags {
             transport: Some(transport.into()),
             to: Some("192.0.2.7:7117".into()),
-            ..MessageFlags::default()
+            ..PingpongFlags::default()
         };
-        let peer = |flags: &MessageFlags| planned(flags, Policy::Other, (0, 0)).unwrap().peer;
+        let peer = |flags: &PingpongFlags| planned(flags, Policy::Other, (0, 0)).unwrap().peer;
         assert!(matches!(peer(&at("udp")), PingpongPeer::Echo { .. }));
         assert!(matches!(peer(&at("zmq-tcp")), PingpongPeer::Foreign { .. }));
-        let foreign = MessageFlags { foreign: true, ..at("tcp") };
+        let foreign = PingpongFlags { foreign: true, ..at("tcp") };
         assert!(matches!(peer(&foreign), PingpongPeer::Foreign { .. }));
         assert!(why(&at("pipe")).contains("no further than this machine"));
-        let far_priority = MessageFlags { far_priority: Some(5), ..at("tcp") };
+        let far_priority = PingpongFlags { far_priority: Some(5), ..at("tcp") };
         assert!(why(&far_priority).contains("--far-priority is not supported with --to"));
-        let alone = MessageFlags { foreign: true, ..MessageFlags::default() };
+        let alone = PingpongFlags { foreign: true, ..PingpongFlags::default() };
         assert!(why(&alone).contains("--foreign needs --to"));
     }
 }

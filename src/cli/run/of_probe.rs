@@ -1,0 +1,265 @@
+//! The options of a command that measures a probe: `tardy run PROBE` is a command of its own, with
+//! the options of that probe and those of all; without PROBE the timer is measured.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::{
+    ArgMatches, Args, Command, FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
+};
+
+use crate::{
+    probes::{
+        options::{PROBE_OPTIONS, ProbeOptions},
+        request::ProbeRequest,
+    },
+    run::probes::ProbeInfo,
+};
+
+/// The options that a command has for all probes.
+pub(in crate::cli) trait CommonOptions: Args {
+    /// Options of probes that it does not have.
+    const WITHOUT: &'static [&'static str] = &[];
+}
+
+/// The options of a command for one probe.
+#[derive(Debug)]
+pub(in crate::cli) struct OfProbe<C> {
+    /// The probe.
+    options: &'static ProbeOptions,
+    /// Whether the user named it.
+    pub is_named: bool,
+    /// Its own options.
+    pub request: Box<dyn ProbeRequest>,
+    /// Those of all.
+    pub common: C,
+}
+
+impl<C> OfProbe<C> {
+    /// What is known of the probe.
+    pub(in crate::cli) fn info(&self) -> &'static ProbeInfo {
+        info(self.options)
+    }
+}
+
+/// What is known of it: a test compares both tables.
+fn info(options: &ProbeOptions) -> &'static ProbeInfo {
+    ProbeInfo::find(options.name).unwrap_or(crate::run::probes::DEFAULT_PROBE)
+}
+
+const DEFAULT: &ProbeOptions = &PROBE_OPTIONS[0];
+
+/// The command with the options of a probe, and those of all that it supports.
+fn with_options<C: CommonOptions>(command: Command, options: &ProbeOptions) -> Command {
+    let command = C::augment_args((options.augment)(command));
+    command.mut_args(|arg| {
+        let id = arg.get_id().as_str();
+        let is_missing = options.why_not(id).is_some() || C::WITHOUT.contains(&id);
+        if is_missing { arg.hide(true) } else { arg }
+    })
+}
+
+impl<C: CommonOptions> Args for OfProbe<C> {
+    fn augment_args(command: Command) -> Command {
+        let command = with_options::<C>(command, DEFAULT)
+            .args_conflicts_with_subcommands(true)
+            .subcommand_negates_reqs(true)
+            .disable_help_subcommand(true)
+            .subcommand_help_heading("Probes")
+            .subcommand_value_name("PROBE");
+        PROBE_OPTIONS.iter().fold(command, |command, options| {
+            let (probe, help) = (Command::new(options.name), info(options).help);
+            let probe = with_options::<C>(probe, options).before_help(None::<&str>);
+            command.subcommand(probe.about(help).long_about(None::<&str>))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<C: CommonOptions> FromArgMatches for OfProbe<C> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let (options, own) = probe_of(matches);
+        refuse_unsupported::<C>(options, own)?;
+        Ok(Self {
+            options,
+            is_named: matches.subcommand().is_some(),
+            request: (options.read)(own)?,
+            common: C::from_arg_matches(own)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The probe that is measured, and the matches of its options.
+pub(in crate::cli) fn probe_of(matches: &ArgMatches) -> (&'static ProbeOptions, &ArgMatches) {
+    let typed = matches.subcommand().and_then(|(name, own)| Some((named(name)?, own)));
+    typed.unwrap_or((DEFAULT, matches))
+}
+
+fn refuse_unsupported<C: CommonOptions>(
+    options: &ProbeOptions,
+    matches: &ArgMatches,
+) -> Result<(), clap::Error> {
+    let command = with_options::<C>(Command::new(options.name), options);
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    for arg in command.get_arguments().filter(|arg| given(arg.get_id().as_str())) {
+        let (id, name) = (arg.get_id().as_str(), options.name);
+        let flag = arg.get_long().map_or_else(|| "-- COMMAND".into(), |long| format!("--{long}"));
+        if let Some(why) = options.why_not(id) {
+            let text = format!("{flag} is not supported with {name}: {why}; leave it out\n");
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        if C::WITHOUT.contains(&id) {
+            let text = format!("{flag} is not supported in a comparison; leave it out\n");
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+    }
+    Ok(())
+}
+
+/// An error about a name that is no probe, or about an option that only other probes have: says
+/// which probes there are, and which have it.
+pub(in crate::cli) fn name_other_probes(error: clap::Error) -> clap::Error {
+    match other_probes(&error) {
+        Some(text) => clap::Error::raw(error.kind(), text),
+        None => error,
+    }
+}
+
+fn other_probes(error: &clap::Error) -> Option<String> {
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    let mut words = usage.split_whitespace().skip_while(|word| !["run", "ab"].contains(word));
+    words.next()?;
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        let all = PROBE_OPTIONS.map(|options| options.name).join(", ");
+        return Some(format!("no probe is called {name}; there are {all}\n"));
+    }
+    let ErrorKind::UnknownArgument = error.kind() else { return None };
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    let others = probes_with(flag);
+    let name = words.next().and_then(named).unwrap_or(DEFAULT).name;
+    (!others.is_empty()).then(|| {
+        let others = others.join(", ");
+        format!("{flag} is not supported with {name}; leave it out, or measure {others}\n")
+    })
+}
+
+fn named(name: &str) -> Option<&'static ProbeOptions> {
+    PROBE_OPTIONS.iter().find(|options| options.name == name)
+}
+
+/// The probes that have an option of this name, as `--gap-over`.
+fn probes_with(flag: &str) -> Vec<&'static str> {
+    let Some(long) = flag.strip_prefix("--") else { return Vec::new() };
+    let has = |options: &&ProbeOptions| {
+        let command = (options.augment)(Command::new(options.name));
+        options.name != "fake" && command.get_arguments().any(|arg| arg.get_long() == Some(long))
+    };
+    PROBE_OPTIONS.iter().filter(has).map(|options| options.name).collect()
+}
+
+/// The words behind `run` or `ab` with the name of the probe first, wherever it was typed: options
+/// may stand before it.
+pub(in crate::cli) fn probe_first(verb: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    if let Some(at) = first_name(verb, &words) {
+        let name = words.remove(at);
+        words.insert(0, name);
+    }
+    words
+}
+
+/// The name of a probe among these words, if one stands there.
+pub(in crate::cli) fn probe_among(verb: &Command, words: &[OsString]) -> Option<&'static str> {
+    let word = words.get(first_name(verb, words)?)?;
+    named(word.to_str()?).map(|options| options.name)
+}
+
+/// The place of the first word that is neither an option nor its value.
+pub(in crate::cli) fn first_name(verb: &Command, words: &[OsString]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let text = word.to_string_lossy();
+        if text == "--" {
+            return None;
+        }
+        if !text.starts_with('-') || text == "-" {
+            return Some(at);
+        }
+        at += if takes_next_word(verb, &text) { 2 } else { 1 };
+    }
+    None
+}
+
+/// Whether the word after this option is its value, for any probe.
+fn takes_next_word(verb: &Command, option: &str) -> bool {
+    let mut commands = verb.get_subcommands().chain([verb]);
+    commands.any(|command| {
+        command.get_arguments().any(|arg| {
+            let is_named = match option.strip_prefix("--") {
+                Some(long) => arg.get_long() == Some(long),
+                None => arg.get_short().is_some_and(|short| option == format!("-{short}")),
+            };
+            is_named && arg.get_action().takes_values() && !arg.is_require_equals_set()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::command;
+
+    fn ordered(words: &str) -> String {
+        let definition = command();
+        let run = definition.find_subcommand("run").unwrap();
+        let words = words.split_whitespace().map(OsString::from).collect();
+        let ordered = probe_first(run, words);
+        ordered.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_probe_may_stand_behind_options_of_any_probe() {
+        for (typed, read) in [
+            ("", ""),
+            ("noise", "noise"),
+            ("--duration 5s noise --gap-over 1us", "noise --duration 5s --gap-over 1us"),
+            ("--gap-over 1us --quiet noise", "noise --gap-over 1us --quiet"),
+            ("--name timer -o noise --json irq", "irq --name timer -o noise --json"),
+            ("--profile noise", "noise --profile"),
+            ("--cpus=0 attach -- timer", "attach --cpus=0 -- timer"),
+            ("--comm x -- noise", "--comm x -- noise"),
+        ] {
+            assert_eq!(ordered(typed), read, "{typed}");
+        }
+    }
+
+    #[test]
+    fn options_lead_to_the_probes_that_have_them() {
+        assert_eq!(probes_with("--gap-over"), ["noise"]);
+        assert_eq!(probes_with("--rate"), ["receive", "stream"]);
+        assert_eq!(probes_with("--interval"), ["timer", "interactive"]);
+        assert_eq!(probes_with("--duration"), [""; 0]);
+        for (words, says) in [
+            (
+                &["tardy", "run", "--rate=1kpps"][..],
+                "--rate is not supported with timer; leave it ",
+            ),
+            (&["tardy", "run", "noise", "--rate", "1kpps"], "or measure receive, stream\n"),
+            (&["tardy", "ab", "irq", "--a", "", "--hold", "1ms"], "with irq; leave it out, or "),
+            (&["tardy", "run", "noise", "--nosuch"], "unexpected argument '--nosuch'"),
+        ] {
+            let said = command().try_get_matches_from(words).unwrap_err();
+            let said = name_other_probes(said).to_string();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+}
