@@ -13,9 +13,13 @@ use crate::{
         journal::{Change, HOUSEKEEPING, Journal, SHIELD},
         threads::plain,
     },
-    sys::{cpus::Cpus, root::Root, tasks},
+    sys::{cpus::Cpus, kernel_config::release, root::Root, tasks},
     units,
 };
+
+/// The first kernel whose cgroup v2 has isolated partitions (kernel/cgroup/cpuset.c).
+const ISOLATES: (u32, u32) = (6, 1);
+const TOO_OLD: &str = "cgroup v2 of this kernel has no isolated partitions; 6.1 and later have";
 
 /// Where the controller cpuset sits: the mount point of its hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +52,12 @@ impl Backend {
                     seen_v2 = true;
                     let controllers = root.read(format!("{place}/cgroup.controllers"));
                     if has(&controllers.unwrap_or_default(), "cpuset") {
-                        return Ok(Self::V2(place.into()));
+                        let is_old = release(root).is_some_and(|release| release < ISOLATES);
+                        return if is_old {
+                            Err(TOO_OLD.into())
+                        } else {
+                            Ok(Self::V2(place.into()))
+                        };
                     }
                 }
                 _ => {}
@@ -237,9 +246,7 @@ fn make_v2(journal: &mut Journal, files: &Files<'_>, shielded: &Cpus) -> Result<
         Some(found) => {
             Err(shield_error(format!("the partition of {} is {found:?}", units::cpus(shielded))))
         }
-        None => Err(written.err().unwrap_or_else(|| {
-            shield_error("this kernel has no isolated partitions; 6.1 and later have".into())
-        })),
+        None => Err(written.err().unwrap_or_else(|| shield_error(TOO_OLD.into()))),
     }
 }
 

@@ -54,6 +54,8 @@ fn the_backend_is_where_cpuset_is_and_without_it_the_reason_is_reported() {
     assert!(Backend::find(&unified.root).unwrap_err().contains("neither"));
     unified.write("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n");
     assert_eq!(Backend::find(&unified.root), Ok(Backend::V2("/sys/fs/cgroup".into())));
+    unified.write("/proc/sys/kernel/osrelease", "5.10.0-32-amd64\n");
+    assert!(Backend::find(&unified.root).unwrap_err().contains("6.1 and later"));
     let none = Machine::new("proc /proc proc rw 0 0\n");
     assert!(Backend::find(&none.root).unwrap_err().contains("no cgroup hierarchy"));
 }
