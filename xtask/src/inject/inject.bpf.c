@@ -96,21 +96,25 @@ extern void bpf_preempt_disable(void) __weak __ksym;
 extern void bpf_preempt_enable(void) __weak __ksym;
 #endif
 
+/* Until now, where `end_ns` is 0: the line takes its time, too, which is part of the delay. */
 static __always_inline void
 log_delay(u32 kind, u32 cpu, u64 at_ns, u64 end_ns, u64 expires_ns, u32 pid)
 {
-    struct inject_log log = {
-        .kind = kind,
-        .cpu = cpu,
-        .at_ns = at_ns,
-        .ns = end_ns - at_ns,
-        .expires_ns = expires_ns,
-        .pid = pid,
-    };
+    struct inject_log *log = bpf_ringbuf_reserve(&logs, sizeof(*log), 0);
 
-    /* The reader polls: waking it up would be a delay of its own. */
-    if (bpf_ringbuf_output(&logs, &log, sizeof(log), BPF_RB_NO_WAKEUP))
+    if (!log) {
         __sync_fetch_and_add(&lost, 1);
+        return;
+    }
+    log->kind = kind;
+    log->cpu = cpu;
+    log->at_ns = at_ns;
+    log->expires_ns = expires_ns;
+    log->pid = pid;
+    log->reserved = 0;
+    log->ns = (end_ns ? end_ns : bpf_ktime_get_ns()) - at_ns;
+    /* The reader polls: waking it up would be a delay of its own. */
+    bpf_ringbuf_submit(log, BPF_RB_NO_WAKEUP);
 }
 
 /* The command of a CPU, where it or its second delay is of this kind, and it is due. */
@@ -180,7 +184,7 @@ static __always_inline void delay(u32 kind)
     } else if (is_task_delay(kind)) {
         state->delaying_thread = 1;
     } else {
-        log_delay(kind, cpu, at, bpf_ktime_get_ns(), expires, bpf_get_current_pid_tgid());
+        log_delay(kind, cpu, at, 0, expires, bpf_get_current_pid_tgid());
     }
 }
 
