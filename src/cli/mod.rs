@@ -40,10 +40,11 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, ensure};
 use clap::{
-    CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
+    Args as _, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind,
+    parser::ValueSource,
 };
 
-use self::run::of_probe::{first_name, name_other_probes, probe_first};
+use self::run::of_probe::{name_other_probes, probe_first};
 use crate::{
     lab::guest::init,
     loads::{self, protocol::SUBCOMMAND, supervisor},
@@ -176,23 +177,11 @@ impl Exit {
 pub fn command() -> clap::Command {
     // In place: `mut_subcommand` would move `run` behind all others.
     Cli::command().mut_subcommands(|verb| match verb.get_name() {
-        "run" => most_used_first(verb)
-            .mut_subcommands(most_used_first)
-            .override_usage("tardy run [PROBE] [OPTIONS]"),
+        "run" => verb.override_usage("tardy run [PROBE] [OPTIONS]"),
         "ab" => verb.override_usage("tardy ab [PROBE] [OPTIONS] --a <OPTIONS> --b <OPTIONS>"),
         _ => verb,
     })
 }
-
-fn most_used_first(run: clap::Command) -> clap::Command {
-    run.mut_args(|arg| match MOST_USED.iter().position(|id| *id == arg.get_id().as_str()) {
-        Some(place) => arg.help_heading(None::<&str>).display_order(place),
-        None => arg,
-    })
-}
-
-/// Options that lead the help of `tardy run`, the most used first.
-const MOST_USED: [&str; 6] = ["loads", "duration", "cpus", "interval", "priority", "name"];
 
 /// Runs the command of the command line, if the stack is large enough for that.
 #[must_use]
@@ -295,17 +284,24 @@ fn parse_words<W: Into<OsString> + Clone>(
 
 /// A command line with the name of the probe right behind `run` or `ab`, wherever it was typed.
 fn probe_name_first(mut words: Vec<OsString>) -> Vec<OsString> {
-    let definition = Cli::command();
-    let Some(behind) = words.get(1..) else { return words };
-    let Some(at) = first_name(&definition, behind).map(|at| at + 1) else { return words };
-    let verb = words.get(at).and_then(|verb| verb.to_str()).unwrap_or_default();
-    if !["run", "ab"].contains(&verb) {
-        return words;
-    }
-    let Some(verb) = definition.find_subcommand(verb) else { return words };
+    let Some(at) = verb_at(&words) else { return words };
+    let verb = match words.get(at).and_then(|verb| verb.to_str()) {
+        Some("run") => run::RunFlags::augment_args(clap::Command::new("run")),
+        Some("ab") => ab::AbFlags::augment_args(clap::Command::new("ab")),
+        _ => return words,
+    };
     let behind = words.split_off(at + 1);
-    words.extend(probe_first(verb, behind));
+    words.extend(probe_first(&verb, behind));
     words
+}
+
+/// The place of the verb: behind options of tardy itself, of which one has a value.
+fn verb_at(words: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    while words.get(at)?.as_encoded_bytes().starts_with(b"-") {
+        at += if words.get(at)? == "--store" { 2 } else { 1 };
+    }
+    Some(at)
 }
 
 impl Cli {
@@ -384,7 +380,9 @@ mod tests {
             }
             command.get_subcommands().for_each(|verb| visit(verb, check));
         }
-        visit(&command(), &mut check);
+        let mut all = command();
+        all.build();
+        visit(&all, &mut check);
     }
 
     fn help(arg: &Arg) -> String {
@@ -404,6 +402,24 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn the_verb_is_found_behind_options_of_tardy_itself() {
+        let with_values = |arg: &&Arg| arg.get_action().takes_values();
+        let definition = Cli::command();
+        let with_values: Vec<_> = definition.get_arguments().filter(with_values).collect();
+        assert_eq!(with_values.iter().map(|arg| arg.get_id()).collect::<Vec<_>>(), ["store"]);
+        for (words, place) in [
+            ("tardy run noise", Some(1)),
+            ("tardy --store run ab", Some(3)),
+            ("tardy --store=x run", Some(2)),
+            ("tardy --licenses", None),
+            ("tardy", None),
+        ] {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            assert_eq!(verb_at(&words), place, "{words:?}");
+        }
     }
 
     #[test]

@@ -71,7 +71,10 @@ pub(super) struct CommonFlags {
     format: FormatFlags,
 }
 
-impl CommonOptions for CommonFlags {}
+impl CommonOptions for CommonFlags {
+    const LEADING: &'static [&'static str] =
+        &["loads", "duration", "cpus", "interval", "priority", "name"];
+}
 
 /// The options of `tardy run`.
 pub(super) type RunFlags = OfProbe<CommonFlags>;

@@ -13,8 +13,8 @@ use crate::{
         flags::reason,
         probe_name_first,
         run::{
-            RunFlags,
-            of_probe::{name_other_probes, probe_among, probe_of},
+            CommonFlags, RunFlags,
+            of_probe::{name_other_probes, probe_among, probe_of, with_options},
         },
     },
     plain::plain,
@@ -100,8 +100,7 @@ fn refuse(flag: &str, matches: &ArgMatches) -> Result<()> {
     let (probe, typed) = probe_of(matches);
     let of_blocks = of_blocks(probe.augment);
     let is_of_blocks = |id: &str| of_blocks.get_arguments().any(|arg| arg.get_id().as_str() == id);
-    let all = RunFlags::augment_args(Command::new("run"));
-    let all = all.find_subcommand(probe.name).unwrap_or(&all);
+    let all = with_options::<CommonFlags>(Command::new("run"), probe);
     for arg in all.get_arguments() {
         let id = arg.get_id().as_str();
         if typed.value_source(id) != Some(ValueSource::CommandLine) {

@@ -22,6 +22,8 @@ use crate::{
 pub(in crate::cli) trait CommonOptions: Args {
     /// Options of probes that it does not have.
     const WITHOUT: &'static [&'static str] = &[];
+    /// Options that lead its help, the most used first.
+    const LEADING: &'static [&'static str] = &[];
 }
 
 /// The options of a command for one probe.
@@ -52,13 +54,29 @@ fn info(options: &ProbeOptions) -> &'static ProbeInfo {
 const DEFAULT: &ProbeOptions = &PROBE_OPTIONS[0];
 
 /// The command with the options of a probe, and those of all that it supports.
-fn with_options<C: CommonOptions>(command: Command, options: &ProbeOptions) -> Command {
+pub(in crate::cli) fn with_options<C: CommonOptions>(
+    command: Command,
+    options: &ProbeOptions,
+) -> Command {
     let command = C::augment_args((options.augment)(command));
     command.mut_args(|arg| {
         let id = arg.get_id().as_str();
         let is_missing = options.why_not(id).is_some() || C::WITHOUT.contains(&id);
-        if is_missing { arg.hide(true) } else { arg }
+        match C::LEADING.iter().position(|leading| *leading == id) {
+            _ if is_missing => arg.hide(true),
+            Some(place) => arg.help_heading(None::<&str>).display_order(place),
+            None => arg,
+        }
     })
+}
+
+/// The same for a command that is called as the probe. By its name, as it is called only where the
+/// command is used: the options of all probes take some milliseconds.
+fn with_own_options<C: CommonOptions>(command: Command) -> Command {
+    let options = named(command.get_name()).unwrap_or(DEFAULT);
+
+    let command = with_options::<C>(command, options).before_help(None::<&str>);
+    command.about(info(options).help).long_about(None::<&str>)
 }
 
 impl<C: CommonOptions> Args for OfProbe<C> {
@@ -70,9 +88,8 @@ impl<C: CommonOptions> Args for OfProbe<C> {
             .subcommand_help_heading("Probes")
             .subcommand_value_name("PROBE");
         PROBE_OPTIONS.iter().fold(command, |command, options| {
-            let (probe, help) = (Command::new(options.name), info(options).help);
-            let probe = with_options::<C>(probe, options).before_help(None::<&str>);
-            command.subcommand(probe.about(help).long_about(None::<&str>))
+            let probe = Command::new(options.name).about(info(options).help);
+            command.subcommand(probe.defer(with_own_options::<C>))
         })
     }
 
@@ -201,8 +218,7 @@ pub(in crate::cli) fn first_name(verb: &Command, words: &[OsString]) -> Option<u
 
 /// Whether the word after this option is its value, for any probe.
 fn takes_next_word(verb: &Command, option: &str) -> bool {
-    let mut commands = verb.get_subcommands().chain([verb]);
-    commands.any(|command| {
+    let takes = |command: &Command| {
         command.get_arguments().any(|arg| {
             let is_named = match option.strip_prefix("--") {
                 Some(long) => arg.get_long() == Some(long),
@@ -210,19 +226,20 @@ fn takes_next_word(verb: &Command, option: &str) -> bool {
             };
             is_named && arg.get_action().takes_values() && !arg.is_require_equals_set()
         })
-    })
+    };
+    takes(verb)
+        || PROBE_OPTIONS.iter().any(|options| takes(&(options.augment)(Command::new(options.name))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::command;
+    use crate::cli::{command, run::RunFlags};
 
     fn ordered(words: &str) -> String {
-        let definition = command();
-        let run = definition.find_subcommand("run").unwrap();
+        let run = RunFlags::augment_args(Command::new("run"));
         let words = words.split_whitespace().map(OsString::from).collect();
-        let ordered = probe_first(run, words);
+        let ordered = probe_first(&run, words);
         ordered.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
