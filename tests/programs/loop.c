@@ -60,7 +60,9 @@ static void *loop(void *unused)
     event.data.fd = ends[0];
     epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event);
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
-    for (int at = 0; at < count;) {
+    /* After the last tick it returns to its wait once more, which ends the last cycle. */
+    for (int at = 0, is_last = 0; !is_last;) {
+        is_last = at >= count;
         int ready = epoll_wait(epoll, found, 4, -1), from = at;
         for (int one = 0; one < ready; one++) {
             uint64_t times;
