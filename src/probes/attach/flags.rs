@@ -145,11 +145,15 @@ impl AttachFlags {
         }
         let patience = self.wait_for_threads.map_or(0, |time| u64::try_from(time.0).unwrap_or(0));
         let end = Instant::now() + Duration::from_nanos(patience);
+        let root = Root::default();
         loop {
-            match plan.check(&Root::default()) {
-                Err(_) if Instant::now() < end => thread::sleep(LOOK),
-                found => return found.map_err(|why| anyhow!(why)),
+            let found = plan.check(&root);
+            // A control group is there before its threads are.
+            let is_there = found.is_ok() && (patience == 0 || plan.has_threads(&root));
+            if is_there || Instant::now() >= end {
+                return found.map_err(|why| anyhow!(why));
             }
+            thread::sleep(LOOK);
         }
     }
 

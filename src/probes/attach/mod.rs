@@ -75,6 +75,12 @@ impl Attach {
         let unknown = of_threads.iter().find(|own| !names.contains(&own.name));
         unknown.map_or(Ok(()), |own| Err(target::no_such_deadline(own, &names)))
     }
+
+    /// Whether there is a thread of the target now; a command is started later.
+    #[must_use]
+    pub fn has_threads(&self, root: &Root) -> bool {
+        matches!(self.target, AttachTarget::Command(_)) || !self.target.scan(root).is_empty()
+    }
 }
 
 impl Probe for Attach {

@@ -300,6 +300,7 @@ pub(super) fn find_program(name: &str) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{probes::attach::Attach, run::Deadlines};
 
     #[test]
     fn the_nearest_names_begin_with_what_was_typed_or_differ_in_little() {
@@ -324,6 +325,23 @@ mod tests {
         assert!(said(command("/etc/passwd")).contains("not a program"));
         assert!(said(command("/nonexistent/x")).contains("no such file"));
         command("sh").check(&root).unwrap();
+    }
+
+    #[test]
+    fn a_control_group_is_there_before_its_threads() {
+        let group = tempfile::tempdir().unwrap();
+        let root = Root::default();
+        let attach = Attach {
+            target: AttachTarget::Group(group.path().to_owned()),
+            only: None,
+            to_stderr: false,
+            deadlines: Deadlines::default(),
+        };
+        let threads = |text: &str| fs::write(group.path().join("cgroup.threads"), text).unwrap();
+        threads("");
+        assert!(attach.check(&root).is_ok() && !attach.has_threads(&root));
+        threads(&format!("{}\n", std::process::id()));
+        assert!(attach.has_threads(&root));
     }
 
     #[test]
