@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{
-    ArgMatches, Args, Command, FromArgMatches,
+    Arg, ArgMatches, Args, Command, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
     parser::ValueSource,
 };
@@ -53,12 +53,19 @@ fn info(options: &ProbeOptions) -> &'static ProbeInfo {
 
 const DEFAULT: &ProbeOptions = &PROBE_OPTIONS[0];
 
+/// What follows `--`.
+const COMMAND: &str = "command";
+
 /// The command with the options of a probe, and those of all that it supports.
 pub(in crate::cli) fn with_options<C: CommonOptions>(
     command: Command,
     options: &ProbeOptions,
 ) -> Command {
-    let command = C::augment_args((options.augment)(command));
+    let mut command = C::augment_args((options.augment)(command));
+    if !command.get_arguments().any(|arg| arg.get_id() == COMMAND) {
+        // Refused with the probe that has it.
+        command = command.arg(Arg::new(COMMAND).last(true).num_args(0..).hide(true));
+    }
     command.mut_args(|arg| {
         let id = arg.get_id().as_str();
         let is_missing = options.why_not(id).is_some() || C::WITHOUT.contains(&id);
@@ -131,6 +138,10 @@ fn refuse_unsupported<C: CommonOptions>(
     for arg in command.get_arguments().filter(|arg| given(arg.get_id().as_str())) {
         let (id, name) = (arg.get_id().as_str(), options.name);
         let flag = arg.get_long().map_or_else(|| "-- COMMAND".into(), |long| format!("--{long}"));
+        if id == COMMAND && name != "attach" {
+            let text = format!("{flag} is not supported with {name}; measure attach\n");
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
         if let Some(why) = options.why_not(id) {
             let text = format!("{flag} is not supported with {name}: {why}; leave it out\n");
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
@@ -256,6 +267,16 @@ mod tests {
             ("--comm x -- noise", "--comm x -- noise"),
         ] {
             assert_eq!(ordered(typed), read, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_for_the_probe_that_starts_it() {
+        for words in [&["tardy", "run", "--", "noise"][..], &["tardy", "run", "timer", "--", "x"]] {
+            let matches = command().try_get_matches_from(words).unwrap();
+            let run = matches.subcommand_matches("run").unwrap();
+            let said = RunFlags::from_arg_matches(run).unwrap_err().to_string();
+            assert!(said.contains("-- COMMAND is not supported with timer; measure attach"));
         }
     }
 
