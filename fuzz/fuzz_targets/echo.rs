@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tardy_hot::{
-    echo::{Answer, Anything, EchoCounts, EchoIo, Plain, Stamped, TokenBucket, serve},
+    echo::{Answer, EchoCounts, EchoIo, Plain, RawEcho, Stamped, TokenBucket, serve},
     stop::Stop,
 };
 
@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((kind, rest)) = data.split_first() else { return };
     match kind % 3 {
         0 => run(rest, &Plain { size: 16 }),
-        1 => run(rest, &Anything),
+        1 => run(rest, &RawEcho),
         _ => run(rest, &Stamped { size: 64, session: 0 }),
     }
 });

@@ -8,7 +8,7 @@ use tardy_hot::{
     ring::ring,
     stop::Stop,
     stream::{
-        Counts, Got, PacketPeriod, PacketSchedule, Packets, Passage, SpinPacing, StreamEnd,
+        Counts, PacketPeriod, PacketSchedule, Packets, Passage, RecvOutcome, SpinPacing, StreamEnd,
         StreamLimits, both,
     },
 };
@@ -20,10 +20,10 @@ impl Packets for Script<'_> {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Got, i32> {
+    fn receive(&mut self) -> Result<RecvOutcome, i32> {
         let rest = self.0.next().ok_or(libc::ECONNRESET)?;
         let packet = Packet::read(&[&MAGIC[..], rest].concat());
-        Ok(packet.map_or(Got::Foreign, Got::Packet))
+        Ok(packet.map_or(RecvOutcome::Foreign, RecvOutcome::Packet))
     }
 
     fn wait(&mut self, _: i64) -> Result<(), i32> {

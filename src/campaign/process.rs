@@ -9,7 +9,7 @@ use std::{
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
-use crate::sys::{bell::Bell, signals::Quit};
+use crate::sys::{notifier::Notifier, signals::Quit};
 
 /// How often is asked whether a child has ended, where the kernel cannot tell it (before 5.3).
 const POLL: Duration = Duration::from_millis(200);
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Wakes up when a child has ended or the user wants all to end.
 #[derive(Debug)]
 pub(crate) struct ChildWaiter {
-    bell: Bell,
+    bell: Notifier,
     quit: Quit,
 }
 
@@ -52,7 +52,7 @@ impl ChildWaiter {
     /// # Errors
     /// What the kernel says to a signal handler.
     pub(crate) fn new(quit: Quit) -> io::Result<Self> {
-        let bell = Bell::new()?;
+        let bell = Notifier::new()?;
         quit.rings(&bell)?;
         Ok(Self { bell, quit })
     }

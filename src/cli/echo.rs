@@ -11,7 +11,7 @@ use crate::{
     echo::{AWAKE_MAX, CALMED, DENIED, Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
     report::table::Table,
     setup::{
-        Wish,
+        Choice,
         threads::{self, describe, plain},
     },
     sys::{cpus::Cpus, rights::KeptRights, sched::Policy, signals::Quit},
@@ -191,7 +191,7 @@ impl EchoFlags {
     }
 
     fn terms(&self) -> Result<PeerTerms> {
-        let policy = Wish::new(self.policy, Policy::Fifo);
+        let policy = Choice::new(self.policy, Policy::Fifo);
         if matches!(policy.value, Policy::Deadline(_)) {
             bail!("--policy deadline: an echo has no period; use fifo, rr or other");
         }
@@ -200,7 +200,7 @@ impl EchoFlags {
                 "--priority {priority} is not supported with --policy other; leave one of them out"
             );
         }
-        let priority = Wish::new(self.priority, DEFAULT_PRIORITY);
+        let priority = Choice::new(self.priority, DEFAULT_PRIORITY);
         let wanted = describe(policy.value, priority.value);
         let (policy, priority, refused) = threads::settle(policy, priority)?;
         if let Some(error) = refused {

@@ -17,7 +17,7 @@ use rustix::{
 };
 
 use super::top::{FAREWELL, give_back};
-use crate::sys::{child, process, unhurried::Unhurried};
+use crate::sys::{child, process, timeout_writer::TimeoutWriter};
 
 /// How long the view has to give the terminal back.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ impl LiveChild {
         child::forget(&self.child);
         if !status.success() {
             // The run must not wait for a terminal that nobody reads.
-            if let Ok(mut screen) = Unhurried::new(io::stderr(), |waited| waited > FAREWELL) {
+            if let Ok(mut screen) = TimeoutWriter::new(io::stderr(), |waited| waited > FAREWELL) {
                 give_back(&mut screen, &self.before);
             }
         }

@@ -15,7 +15,7 @@ use super::{live::LiveChild, output};
 use crate::{
     plain, run,
     session::{LoadProgress, RunProgress, ShowPace},
-    sys::unhurried::Unhurried,
+    sys::timeout_writer::TimeoutWriter,
     units::{Nanos, many, span},
 };
 
@@ -153,14 +153,14 @@ impl Heartbeat {
 }
 
 /// Whether a write that has waited for this time is given up.
-type GivesUp = fn(Duration) -> bool;
+type WriteDeadline = fn(Duration) -> bool;
 
 /// A line of standard error that is overwritten once a second. Where nobody reads the terminal, it
 /// stays as it is: what measures or waits for the end of a run must not wait for that.
 #[derive(Debug)]
 pub(super) struct StatusLine {
     /// `None` if nothing is shown.
-    terminal: Option<Unhurried<GivesUp>>,
+    terminal: Option<TimeoutWriter<WriteDeadline>>,
     next: Instant,
 }
 
@@ -168,8 +168,8 @@ impl StatusLine {
     /// Writes only where `on`.
     #[must_use]
     pub(super) fn new(on: bool) -> Self {
-        let gives_up: GivesUp = |_| true;
-        let terminal = on.then(|| Unhurried::new(std::io::stderr(), gives_up).ok()).flatten();
+        let gives_up: WriteDeadline = |_| true;
+        let terminal = on.then(|| TimeoutWriter::new(std::io::stderr(), gives_up).ok()).flatten();
         Self { terminal, next: Instant::now() }
     }
 

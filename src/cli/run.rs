@@ -36,7 +36,7 @@ use crate::{
     report::steadiness::found_in_log,
     run::{Deadlines, Document, RunDirectory},
     session::RunPlan,
-    setup::{Wish, journal::Recovered, threads::Terms},
+    setup::{Choice, journal::Recovered, threads::ThreadConfig},
     store::{Store, check_name},
     sys::cpus::Cpus,
     units::{Nanos, typed::HowLong},
@@ -210,7 +210,7 @@ impl RunFlags {
         let wishes = setup.wishes(&cpus.all)?;
         let slack_ns = setup.slack_ns();
         let (policy, priority) = (threads.policy.granted, threads.priority.granted);
-        let terms = Terms { policy, priority, cpu: cpus.near, slack_ns };
+        let terms = ThreadConfig { policy, priority, cpu: cpus.near, slack_ns };
         let (held, id) = match &record.part_of {
             Some(part) => (Some(part.directory()?), part.id.clone()),
             None => (None, new_id()?),
@@ -259,7 +259,7 @@ impl RunFlags {
         let setup = &self.common.setup;
         let usual = self.request.usual_policy();
         let policy = setup.policy(Nanos(self.request.interval_ns()), usual)?;
-        let priority = Wish::new(setup.priority, DEFAULT_PRIORITY);
+        let priority = Choice::new(setup.priority, DEFAULT_PRIORITY);
         if !policy.value.is_real_time() && priority.explicit {
             bail!(
                 "--priority is not supported with --policy {}; leave one of them out",

@@ -7,7 +7,7 @@ use super::{Exit, output};
 use crate::{
     run::{Caveat, Document, LEFT_CHANGED, NOT_PUT_BACK},
     setup::{
-        Wish,
+        Choice,
         arrange::SetupRequest,
         journal::{self, JournalPath, Recovered, Undone},
         settings::SettingChoice,
@@ -78,8 +78,8 @@ pub(super) struct SetupFlags {
 impl SetupFlags {
     /// The policy, with its budget where it has one.
     /// `usual` is that of the probe.
-    pub(super) fn policy(&self, interval: Nanos, usual: Policy) -> Result<Wish<Policy>> {
-        let wish = Wish::new(self.policy, usual);
+    pub(super) fn policy(&self, interval: Nanos, usual: Policy) -> Result<Choice<Policy>> {
+        let wish = Choice::new(self.policy, usual);
         let Policy::Deadline(_) = wish.value else {
             if self.deadline_params.is_some() {
                 bail!("--deadline-params needs --policy deadline");
@@ -92,7 +92,7 @@ impl SetupFlags {
             deadline_ns: interval_ns,
             period_ns: interval_ns,
         });
-        Ok(Wish { value: Policy::Deadline(budget), ..wish })
+        Ok(Choice { value: Policy::Deadline(budget), ..wish })
     }
 
     /// Refuses CPUs that cannot be measured.

@@ -22,7 +22,7 @@ use crate::{
     plain::plain_path,
     run::{Status, follow::RunFollower, names},
     store::Store,
-    sys::{bell::Bell, cpus::Cpus, sched, signals, signals::Quit},
+    sys::{cpus::Cpus, notifier::Notifier, sched, signals, signals::Quit},
 };
 use gather::Gatherer;
 use screen::Screen;
@@ -126,7 +126,7 @@ fn once(mut gatherer: Gatherer) -> Result<Exit> {
 
 /// The view until it is left, or the run of which it is has ended.
 fn watch(mut gatherer: Gatherer, of_run: bool) -> Result<Exit> {
-    let bell = Bell::new().context("cannot make an eventfd")?;
+    let bell = Notifier::new().context("cannot make an eventfd")?;
     let quit = Quit::listen().context("cannot set a signal handler")?;
     quit.rings(&bell).context("cannot set a signal handler")?;
     signals::ring_at_resize(&bell).context("cannot set a signal handler")?;

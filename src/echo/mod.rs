@@ -26,7 +26,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub(crate) use self::peer_thread::{CALMED, DENIED};
-use self::{guard::SleepGuard, rep::Rep, server::EchoServer, sockets::Listeners};
+use self::{guard::SleepGuard, rep::ReplyThread, server::EchoServer, sockets::Listeners};
 use crate::{
     setup::memory::Locked,
     sys::{
@@ -212,7 +212,7 @@ enum Answering {
     /// A thread for each peer.
     Server(Box<EchoServer>, Listeners),
     /// One thread for all requests of ZeroMQ.
-    Rep(Rep),
+    ReplyThread(ReplyThread),
 }
 
 impl Echo {
@@ -234,7 +234,7 @@ impl Echo {
         let kept = rights::give_up().map_err(EchoError::Rights)?;
         let answering = match sockets {
             Some(sockets) => Answering::Server(Box::new(EchoServer::new(plan)?), sockets),
-            None => Answering::Rep(Rep::open(&plan)?),
+            None => Answering::ReplyThread(ReplyThread::open(&plan)?),
         };
         Ok(Self { answering, kept, real_time, _locked: locked })
     }
@@ -250,7 +250,7 @@ impl Echo {
     pub(crate) const fn address(&self) -> SocketAddr {
         match &self.answering {
             Answering::Server(_, sockets) => sockets.address,
-            Answering::Rep(rep) => rep.address,
+            Answering::ReplyThread(rep) => rep.address,
         }
     }
 
@@ -287,7 +287,7 @@ impl Echo {
                 }
                 server.close()
             }
-            Answering::Rep(mut rep) => {
+            Answering::ReplyThread(mut rep) => {
                 let mut guard = SleepGuard::default();
                 while !quit() && rep.goes_on() {
                     thread::sleep(LOOK);

@@ -16,8 +16,8 @@ use rustix::net::{Shutdown, shutdown};
 use tardy_hot::{
     clock,
     echo::{
-        Answer, Anything, Datagrams, Done, EchoCounts, EchoIo, Messages, Pieces, Plain, ServeEnd,
-        Stamped, Strangers, TokenBucket, serve,
+        Answer, Datagrams, Done, EchoCounts, EchoIo, Messages, Pieces, Plain, RawEcho, ServeEnd,
+        Stamped, TokenBucket, UnconnectedUdp, serve,
     },
     stop::Stop,
 };
@@ -28,7 +28,7 @@ use super::{
     guard::{ClosedFlag, GuardedThread, SleepGuard},
 };
 use crate::{
-    setup::threads::{Terms, describe_found, plain},
+    setup::threads::{ThreadConfig, describe_found, plain},
     sys::{memory, sched, usage},
     transports::hello::{ASK_LEN, EchoMode, HelloMessage, MAGIC},
 };
@@ -43,7 +43,7 @@ pub(super) enum Service {
     /// A peer that completed the handshake over TCP.
     Tcp(TcpStream, EchoClient, HelloMessage),
     /// Datagrams of every sender, without a handshake (`--foreign`).
-    Strangers(UdpSocket),
+    UnconnectedUdp(UdpSocket),
     /// A TCP connection without a handshake (`--foreign`).
     Pieces(TcpStream),
 }
@@ -51,7 +51,7 @@ pub(super) enum Service {
 /// Limits and scheduling of a peer thread.
 pub(super) struct SessionLimits {
     /// Policy, priority and CPU of the thread.
-    pub terms: Terms,
+    pub terms: ThreadConfig,
     /// Whether it may not be real-time because of what others did on its CPU.
     pub is_closed: ClosedFlag,
     /// Messages per second.
@@ -194,7 +194,7 @@ impl PeerThread {
 impl Service {
     fn socket(&self) -> io::Result<OwnedFd> {
         match self {
-            Self::Udp(socket, ..) | Self::Strangers(socket) => socket.as_fd(),
+            Self::Udp(socket, ..) | Self::UnconnectedUdp(socket) => socket.as_fd(),
             Self::Tcp(stream, ..) | Self::Pieces(stream) => stream.as_fd(),
         }
         .try_clone_to_owned()
@@ -204,7 +204,7 @@ impl Service {
         let (transport, address, client) = match self {
             Self::Udp(socket, client, _) => ("udp", socket.peer_addr().ok(), Some(client)),
             Self::Tcp(stream, client, _) => ("tcp", stream.peer_addr().ok(), Some(client)),
-            Self::Strangers(_) => ("udp", None, None),
+            Self::UnconnectedUdp(_) => ("udp", None, None),
             Self::Pieces(stream) => ("tcp", stream.peer_addr().ok(), None),
         };
         let mode = match client.map(|client| client.ask.mode) {
@@ -250,8 +250,8 @@ impl Service {
                 // Where messages begin is known only by counting: nothing else may be said.
                 loops.welcomed(way, vec![0; client.ask.size as usize], &client, &welcome, 0)
             }
-            Self::Strangers(socket) => {
-                let way = Strangers::new(socket.as_raw_fd());
+            Self::UnconnectedUdp(socket) => {
+                let way = UnconnectedUdp::new(socket.as_raw_fd());
                 loops.foreign(way, bounds.size_max)
             }
             Self::Pieces(stream) => {
@@ -343,7 +343,7 @@ impl Loops<'_> {
         let mut buffer = vec![0; size_max];
         touch(&mut buffer);
         let heard = (&mut buffer[..], &MAGIC, 0);
-        ended(serve(&mut way, &Anything, heard, &mut self.bucket, self.counts, self.stop))
+        ended(serve(&mut way, &RawEcho, heard, &mut self.bucket, self.counts, self.stop))
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     peer_thread::CALMED,
 };
 use crate::{
-    setup::threads::{Terms, describe_found, plain},
+    setup::threads::{ThreadConfig, describe_found, plain},
     sys::{sched, tasks::OwnTasks, zmq::ZmqError},
     transports::zmq::{Answered, Answerer, ReplyLimits},
 };
@@ -25,7 +25,7 @@ type Ready = Result<(String, String), ZmqError>;
 
 /// The thread that answers.
 #[derive(Debug)]
-pub(super) struct Rep {
+pub(super) struct ReplyThread {
     thread: JoinHandle<Result<Answered, ZmqError>>,
     stop: Arc<Stop>,
     ran: String,
@@ -37,7 +37,7 @@ pub(super) struct Rep {
     pub address: SocketAddr,
 }
 
-impl Rep {
+impl ReplyThread {
     /// Listens as `plan` says. The library's threads run as this one's.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ fn cpu(plan: &EchoOptions) -> u32 {
 
 fn listen(plan: &EchoOptions) -> Result<(String, Answerer), ZmqError> {
     let (policy, priority) = (plan.terms.policy, plan.terms.priority);
-    let ran = match (Terms { policy, priority, cpu: cpu(plan), slack_ns: 1 }).apply() {
+    let ran = match (ThreadConfig { policy, priority, cpu: cpu(plan), slack_ns: 1 }).apply() {
         Ok(found) => describe_found(&found),
         Err(error) => format!("unchanged from its start: {}", plain(&error)),
     };

@@ -19,7 +19,7 @@ use super::{
     sockets::{Listeners, buffers},
 };
 use crate::{
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     transports::hello::{ANSWER_LEN, ASK_LEN, HelloMessage, MAGIC, Reason, Unread},
 };
 
@@ -110,7 +110,7 @@ impl EchoServer {
     /// No thread is left.
     pub(super) fn open(&mut self, sockets: &Listeners) -> io::Result<()> {
         if let Some(udp) = sockets.udp.as_ref().filter(|_| self.plan.foreign) {
-            self.serve(Service::Strangers(udp.try_clone()?))?;
+            self.serve(Service::UnconnectedUdp(udp.try_clone()?))?;
         }
         Ok(())
     }
@@ -254,7 +254,7 @@ impl EchoServer {
         let cpu = terms.cpus.get(self.started % terms.cpus.len().max(1)).copied().unwrap_or(0);
         let (policy, priority) = (terms.policy, terms.priority);
         let bounds = SessionLimits {
-            terms: Terms { policy, priority, cpu, slack_ns: 1 },
+            terms: ThreadConfig { policy, priority, cpu, slack_ns: 1 },
             is_closed: self.guard.closed_flag(cpu),
             rate_max: self.plan.rate_max,
             size_max: self.plan.size_max as usize,

@@ -45,9 +45,9 @@ pub(super) const SETTINGS: usize = FREE + PLACES / 2;
 
 /// Why a thread has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoPlace {
+pub enum SlotError {
     /// It has one.
-    HasOne,
+    AlreadyAttached,
     /// All are taken.
     Full,
     /// No thread has such a number.
@@ -211,13 +211,13 @@ impl AttachPrograms {
     ///
     /// # Errors
     /// Why not.
-    pub fn add(&self, tid: u32, pid: u32, comm: &[u8]) -> Result<(), NoPlace> {
+    pub fn add(&self, tid: u32, pid: u32, comm: &[u8]) -> Result<(), SlotError> {
         match self.place_of(tid) {
-            None => return Err(NoPlace::Number),
+            None => return Err(SlotError::Number),
             Some(0) => {}
-            Some(_) => return Err(NoPlace::HasOne),
+            Some(_) => return Err(SlotError::AlreadyAttached),
         }
-        let place = self.pop_free().ok_or(NoPlace::Full)?;
+        let place = self.pop_free().ok_or(SlotError::Full)?;
         let words = self.thread(place);
         words[TID_PID].store(u64::from(tid) | u64::from(pid) << 32, Relaxed);
         words[START].store(0, Relaxed);

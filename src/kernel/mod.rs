@@ -82,7 +82,7 @@ pub(crate) use window::Window;
 
 use thiserror::Error;
 
-pub use attach::{AttachPrograms, NoPlace};
+pub use attach::{AttachPrograms, SlotError};
 pub use attach_config::{AttachedCycles, AttachedTo};
 pub use attach_unavailable::AttachUnavailable;
 pub use attach_waits::WatchedWait;

@@ -21,7 +21,7 @@ use super::protocol::{LoadReport, LoadTotals, Progress, STOP};
 use super::worker_pool::WorkerPool;
 use super::{LoadError, LoadSpec, find, prepare};
 use crate::sys::{
-    process::{self, Precedence},
+    process::{self, ParentPriority},
     sched,
 };
 
@@ -107,7 +107,7 @@ fn settle(load: &str) -> Result<Rlimit, LoadError> {
     let _ = rustix::thread::set_name(c"tardy-load");
     let rt_time = sched::bound_real_time(RUNAWAY)
         .map_err(|error| cannot("bound its real-time CPU time", error))?;
-    if process::take_precedence() == Precedence::Equal {
+    if process::take_precedence() == ParentPriority::Equal {
         log("no right to SCHED_FIFO or nice -20 for the supervisor: its reports may come late; \
              run as root, or allow rtprio 1 in limits.conf");
     }

@@ -10,10 +10,10 @@
 //! A packet with a schedule has a leg before these, up to its sending: its sender wakes up by its
 //! own timer, or is behind.
 
-use tardy_hot::{stages::Late, trips::LateWay};
+use tardy_hot::{stages::Late, trips::LateLeg};
 
 use super::{
-    Event, MeasuredThread, UsualStages, UsualWay, blame, dispatch,
+    Event, MeasuredThread, TypicalLeg, UsualStages, blame, dispatch,
     late_wakeup::{Cpu, LateWakeup},
     marks::Marks,
     piece::stopped_between,
@@ -46,7 +46,7 @@ pub(super) struct LateMessage<'a> {
 /// Fetches what was recorded around a message and follows both ends through it. `usual` has the
 /// medians of its ways, in their order.
 #[must_use]
-pub(super) fn gather<'a>(wakeup: &mut LateWakeup<'a>, usual: &[UsualWay]) -> LateMessage<'a> {
+pub(super) fn gather<'a>(wakeup: &mut LateWakeup<'a>, usual: &[TypicalLeg]) -> LateMessage<'a> {
     let (ways, followed) = (wakeup.ways, wakeup.followed);
     for way in ways {
         let ends = way.sender.into_iter().chain([way.receiver]);
@@ -76,7 +76,7 @@ struct Following<'a, 'e> {
     way: &'a MessageWay,
     sender: Option<&'a MeasuredThread>,
     receiver: &'a MeasuredThread,
-    usual: UsualWay,
+    usual: TypicalLeg,
     events: &'e [Event],
     /// Its sender has a schedule.
     is_paced: bool,
@@ -104,7 +104,7 @@ impl<'a> Following<'a, '_> {
 
     /// By the kernel's record of a wake-up not before `from_ns`.
     fn marks_after(&self, from_ns: i64) -> Marks {
-        let LateWay { waking_ns, switch_ns, cpus: (woken_on, switched_on), .. } = self.way.seen;
+        let LateLeg { waking_ns, switch_ns, cpus: (woken_on, switched_on), .. } = self.way.seen;
         let to_ns = self.way.to_ns;
         let waking_ns = waking_ns.clamp(from_ns, to_ns.max(from_ns));
         let switch_ns = switch_ns.clamp(waking_ns, to_ns.max(waking_ns));
@@ -168,7 +168,7 @@ impl<'a> Following<'a, '_> {
     /// All of it, by a receiver that had not gone to sleep: from where it was woken before, or from
     /// what the events have of it.
     fn unsplit(&self, before: Option<(Marks, Route)>) -> Leg<'a> {
-        let UsualWay { send_ns, dispatch_ns, receive_ns } = self.usual;
+        let TypicalLeg { send_ns, dispatch_ns, receive_ns } = self.usual;
         let user_ns = send_ns.saturating_add(receive_ns);
         let usual = UsualStages { irq_ns: 0, dispatch_ns, user_ns };
         if let Some((marks, route)) = before {

@@ -57,7 +57,7 @@ use tardy_hot::stages::Late;
 pub(crate) use crate::kernel::{Event, EventKind};
 pub(crate) use holds::HoldEvidence;
 pub(crate) use source::EventSource;
-pub(crate) use usual::{UsualStages, UsualWay};
+pub(crate) use usual::{TypicalLeg, UsualStages};
 pub(crate) use way::{MessageWay, WayKind};
 
 use crate::run::{
@@ -69,7 +69,7 @@ use retention::WorstPeaks;
 use smis::Smis;
 use stolen::StolenSamples;
 use sums::Sums;
-use waiting::{Waiting, is_lost, shed};
+use waiting::{Waiting, drop_backlog, is_lost};
 
 /// A measured thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub(crate) struct BlameOptions {
 
 /// What may be done now about late wake-ups that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effort {
+pub(crate) enum BlameScope {
     /// Blame them.
     All,
     /// Blame the peaks among them; the others wait.
@@ -139,7 +139,7 @@ struct Progress {
     least_peak_ns: i64,
     /// The medians of its stages, and of those of its messages.
     usual: UsualStages,
-    usual_ways: Vec<UsualWay>,
+    usual_ways: Vec<TypicalLeg>,
     /// The threshold is not below this while the blame falls behind, ns.
     raised_ns: i64,
     /// Late wake-ups, and those of them skipped, since the threshold was last set.
@@ -248,7 +248,7 @@ impl Blamer {
     }
 
     /// The medians of the ways of the thread's messages by now, in their order.
-    pub(crate) fn set_usual_ways(&mut self, thread: usize, usual: Vec<UsualWay>) {
+    pub(crate) fn set_usual_ways(&mut self, thread: usize, usual: Vec<TypicalLeg>) {
         if let Some(progress) = self.progress.get_mut(thread) {
             progress.usual_ways = usual;
         }
@@ -281,16 +281,16 @@ impl Blamer {
     /// after each; the peaks among them, to be kept whole. What was overwritten meanwhile, and the
     /// least late of too many, is counted as skipped; a peak is kept even so, and says that its
     /// events were lost.
-    pub(crate) fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
-        let mut peaks = self.shed();
+    pub(crate) fn work(&mut self, mut effort: impl FnMut() -> BlameScope) -> Vec<Peak> {
+        let mut peaks = self.drop_backlog();
         self.count_smis_for_peaks();
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut now = effort();
         waiting.retain(|one| {
             let goes = match now {
-                Effort::All => true,
-                Effort::Peaks => self.is_urgent(one),
-                Effort::Nothing => false,
+                BlameScope::All => true,
+                BlameScope::Peaks => self.is_urgent(one),
+                BlameScope::Nothing => false,
             };
             if goes {
                 peaks.extend(self.blame(one));
@@ -360,7 +360,7 @@ impl Blamer {
     }
 
     /// Gives up what cannot be blamed any more, or is too much.
-    fn shed(&mut self) -> Vec<Peak> {
+    fn drop_backlog(&mut self) -> Vec<Peak> {
         let mut waiting = std::mem::take(&mut self.waiting);
         let place = |one: &Waiting| match self.wishes.roams {
             true => one.late.cpus.1,
@@ -375,7 +375,7 @@ impl Blamer {
             recorded.get(&place(one)).is_some_and(|known| is_lost(known, &one.late))
         };
         let is_work = |one: &Waiting| self.kind(one.thread) == 1;
-        let given_up = shed(&mut waiting, is_work, is_gone, |one| self.is_urgent(one));
+        let given_up = drop_backlog(&mut waiting, is_work, is_gone, |one| self.is_urgent(one));
         self.waiting = waiting;
         given_up.iter().filter_map(|one| self.pass_over(one, EVENTS_LOST)).collect()
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     kernel::Hold,
-    run::{functions::Worth, peaks::Cause},
+    run::{functions::SymbolConfidence, peaks::Cause},
 };
 
 /// The usual time of a switch and its preparation.
@@ -243,7 +243,7 @@ impl<'a> CauseClassifier<'a> {
         let why = match (found.lock.clone(), work) {
             (Some(taker), _) => NamedCause::inferred(Cause::Lock, taker, SAMPLED_LOCK),
             // All of the work is measured, and the stack is one look at it.
-            (None, Some(work)) if found.worth < Worth::Landmark => {
+            (None, Some(work)) if found.worth < SymbolConfidence::Landmark => {
                 NamedCause::measured(Cause::Nonpreemptible, work)
             }
             (None, _) => {

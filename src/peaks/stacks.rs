@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     kernel::why,
-    run::functions::{self, Worth, bare, interrupted, is_interrupt_entry},
+    run::functions::{self, SymbolConfidence, bare, interrupted, is_interrupt_entry},
 };
 
 /// The longest time between a stack and the event that it belongs to.
@@ -19,7 +19,7 @@ pub(crate) struct StackFinding {
     /// The function to name.
     pub name: String,
     /// How good that is.
-    pub worth: Worth,
+    pub worth: SymbolConfidence,
     /// The function that waits for a spin lock.
     pub lock: Option<String>,
     /// Innermost first, as `function+0x12`.
@@ -30,7 +30,7 @@ impl StackFinding {
     /// The function to name; the task's name where the stack shows mere machinery.
     #[must_use]
     pub(crate) fn name_or(&self, otherwise: &str) -> String {
-        if self.worth > Worth::Machinery {
+        if self.worth > SymbolConfidence::Machinery {
             return self.name.clone();
         }
         // An exception names itself: a page fault of that task.
@@ -67,7 +67,7 @@ impl StackFinding {
     #[must_use]
     pub(crate) fn is_of_user_mode(&self) -> bool {
         let outermost = self.stack.last().map(|function| bare(function));
-        self.worth == Worth::Machinery && outermost.is_some_and(is_interrupt_entry)
+        self.worth == SymbolConfidence::Machinery && outermost.is_some_and(is_interrupt_entry)
     }
 
     /// Whether the task was in a switch, as one that comes back from it with interrupts off.

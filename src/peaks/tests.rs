@@ -25,7 +25,7 @@ use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
 use super::{
-    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, HoldEvidence, MeasuredThread,
+    BlameOptions, BlameScope, Blamer, Event, EventKind, EventSource, HoldEvidence, MeasuredThread,
     MessageWay, UsualStages, test_events::*,
 };
 use crate::{
@@ -121,7 +121,7 @@ impl Case {
         let source = Box::new(events.fake);
         let mut blamer = Blamer::new(vec![self.me.clone()], self.wishes.clone(), source);
         blamer.begin(0, 0, 0);
-        let peak = blame(&mut blamer, &self.late, Effort::All).unwrap();
+        let peak = blame(&mut blamer, &self.late, BlameScope::All).unwrap();
         let total: u64 = peak.blame.iter().map(|part| part.ns).sum();
         assert_eq!(total.cast_signed(), self.late.latency_ns, "the parts sum: {:?}", peak.blame);
         assert_eq!(blamer.record().blamed, u64::from(!self.me.works), "work has separate sums");
@@ -140,7 +140,7 @@ impl Case {
 }
 
 /// What becomes of one late wake-up.
-fn blame(blamer: &mut Blamer, late: &Late, effort: Effort) -> Option<Peak> {
+fn blame(blamer: &mut Blamer, late: &Late, effort: BlameScope) -> Option<Peak> {
     blamer.add(0, *late);
     blamer.work(|| effort).pop()
 }
@@ -242,9 +242,9 @@ fn a_bad_warm_up_keeps_no_peaks_away_for_long() {
     let (me, fake) = (late.me.clone(), late.fake.clone());
     let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
     blamer.begin(0, 10_000, 5_000_000);
-    assert!(blame(&mut blamer, &late.late, Effort::All).is_none());
+    assert!(blame(&mut blamer, &late.late, BlameScope::All).is_none());
     (0..12).for_each(|_| blamer.follow_p99(0, 10_000));
-    assert!(blame(&mut blamer, &late.late, Effort::All).is_some());
+    assert!(blame(&mut blamer, &late.late, BlameScope::All).is_some());
 }
 
 #[test]
@@ -254,12 +254,12 @@ fn without_time_for_more_only_peaks_are_blamed() {
     let (me, fake) = (late.me.clone(), late.fake.clone());
     let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
     blamer.begin(0, 10_000, 12_000);
-    assert!(blame(&mut blamer, &late.late, Effort::Peaks).is_some());
+    assert!(blame(&mut blamer, &late.late, BlameScope::Peaks).is_some());
     let ordinary = Late { latency_ns: 11_000, ..late.late };
-    assert!(blame(&mut blamer, &ordinary, Effort::Peaks).is_none());
+    assert!(blame(&mut blamer, &ordinary, BlameScope::Peaks).is_none());
     assert_eq!((blamer.record().blamed, blamer.record().passed_over), (1, 0), "it waits");
-    assert!(blame(&mut blamer, &ordinary, Effort::All).is_none());
-    assert!(blame(&mut blamer, &ordinary, Effort::Nothing).is_none());
+    assert!(blame(&mut blamer, &ordinary, BlameScope::All).is_none());
+    assert!(blame(&mut blamer, &ordinary, BlameScope::Nothing).is_none());
     assert!(!blamer.is_behind() && blamer.give_up().is_empty());
     let record = blamer.record();
     assert_eq!((record.blamed, record.passed_over), (3, 1));

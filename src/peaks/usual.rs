@@ -26,7 +26,7 @@ impl Default for UsualStages {
 
 /// The median of each step of one way, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UsualWay {
+pub(crate) struct TypicalLeg {
     /// To the receiver's wake-up.
     pub send_ns: i64,
     /// To the switch to it.
@@ -35,7 +35,7 @@ pub(crate) struct UsualWay {
     pub receive_ns: i64,
 }
 
-impl Default for UsualWay {
+impl Default for TypicalLeg {
     fn default() -> Self {
         Self { send_ns: 5_000, dispatch_ns: 3_000, receive_ns: 3_000 }
     }

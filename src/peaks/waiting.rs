@@ -37,7 +37,7 @@ impl Waiting {
 /// those that `is_lost` names and, beyond [`MOST`], the least late that `is_peak` does not. Those
 /// of which `is_work` says so and the others have turns: work is longer than the wake-up that it
 /// begins with, and where all of it is late there would be room and time for nothing else.
-pub(crate) fn shed(
+pub(crate) fn drop_backlog(
     waiting: &mut Vec<Waiting>,
     is_work: impl Fn(&Waiting) -> bool,
     is_lost: impl Fn(&Waiting) -> bool,
@@ -103,12 +103,14 @@ mod tests {
         let one = |latency_ns| Waiting { thread: 0, late: late(5, latency_ns), ways: Vec::new() };
         let count = MOST as i64 + 100;
         let mut waiting: Vec<Waiting> = (1..=count).map(one).collect();
-        let given_up = shed(&mut waiting, |_| false, |_| false, |one| one.late.latency_ns <= 30);
+        let given_up =
+            drop_backlog(&mut waiting, |_| false, |_| false, |one| one.late.latency_ns <= 30);
         let gone: Vec<i64> = given_up.iter().map(|one| one.late.latency_ns).collect();
         assert_eq!(gone, (31..=100).rev().collect::<Vec<i64>>());
         assert_eq!(waiting.len(), MOST + 30);
         assert_eq!(waiting[0].late.latency_ns, count, "the latest comes first");
-        let given_up = shed(&mut waiting, |_| false, |one| one.late.latency_ns == 500, |_| false);
+        let given_up =
+            drop_backlog(&mut waiting, |_| false, |one| one.late.latency_ns == 500, |_| false);
         assert_eq!((given_up.len(), given_up[0].late.latency_ns), (30, 500));
     }
 }

@@ -1,6 +1,6 @@
 //! The ways of a message, as the measuring thread and the kernel's record have them.
 
-use tardy_hot::trips::{Backlog, LateWay};
+use tardy_hot::trips::{Backlog, LateLeg};
 
 use super::usual::at_most;
 
@@ -33,7 +33,7 @@ pub(crate) struct MessageWay {
     pub receiver: usize,
     /// What the kernel's record has of the receiver's wake-up; one before this way is the last that
     /// it had.
-    pub seen: LateWay,
+    pub seen: LateLeg,
     /// Of pacing: since when the sender was behind, with this packet or others before it; else 0.
     pub since_ns: i64,
     /// The packets that the receiver saw to first.

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     run::Deviation,
-    setup::threads::{Found, Terms},
-    sys::{bell::Bell, signals},
+    setup::threads::{Found, ThreadConfig},
+    sys::{notifier::Notifier, signals},
 };
 
 /// What records series: a measuring thread, or something that takes samples from the kernel or from
@@ -112,7 +112,7 @@ pub struct ExpiryGrid {
 /// Waits for measuring threads to end.
 #[derive(Debug, Default)]
 struct Ends {
-    bell: OnceLock<Bell>,
+    bell: OnceLock<Notifier>,
     running: AtomicUsize,
 }
 
@@ -121,7 +121,7 @@ impl Ends {
     fn one_more(&self, stop: &Stop) {
         let was_running = self.running.fetch_sub(1, Ordering::AcqRel);
         if was_running == 1 || stop.is_set() {
-            self.bell.get().into_iter().for_each(Bell::ring);
+            self.bell.get().into_iter().for_each(Notifier::ring);
         }
     }
 }
@@ -213,7 +213,7 @@ impl Armed {
     pub(super) fn spawn(
         &mut self,
         recorded: Recorded,
-        terms: Option<Terms>,
+        terms: Option<ThreadConfig>,
         loops: impl FnOnce(Schedule) -> LoopEnd + Send + 'static,
     ) -> Result<(), ArmError> {
         self.spawn_with(recorded, terms, || Ok(()), move |schedule, ()| loops(schedule))
@@ -225,7 +225,7 @@ impl Armed {
     pub(super) fn spawn_with<O: 'static>(
         &mut self,
         recorded: Recorded,
-        terms: Option<Terms>,
+        terms: Option<ThreadConfig>,
         open: impl FnOnce() -> Result<O, ArmError> + Send + 'static,
         loops: impl FnOnce(Schedule, &mut O) -> LoopEnd + Send + 'static,
     ) -> Result<(), ArmError> {
@@ -236,7 +236,7 @@ impl Armed {
         let (ends, stop) = (Arc::clone(&self.ends), Arc::clone(&self.stop));
         self.ends.running.fetch_add(1, Ordering::AcqRel);
         let body = move || {
-            let refused = |source| ArmError::Terms { series: name.clone(), source };
+            let refused = |source| ArmError::ThreadConfig { series: name.clone(), source };
             let set_up = || {
                 let found = measured_thread::set_up(terms.as_ref()).map_err(refused)?;
                 Ok((found, open()?))
@@ -260,9 +260,9 @@ impl Armed {
             .spawn(body)
             .map_err(|source| ArmError::Thread { series: series.clone(), source })?;
         let ended = || io::Error::other("the thread ended at once");
-        let found = found
-            .recv()
-            .unwrap_or_else(|_| Err(ArmError::Terms { series: series.clone(), source: ended() }))?;
+        let found = found.recv().unwrap_or_else(|_| {
+            Err(ArmError::ThreadConfig { series: series.clone(), source: ended() })
+        })?;
         let tid = found.tid;
         self.tids.push(tid);
         let thread = Thread {
@@ -297,7 +297,7 @@ impl Armed {
     }
 
     /// Rings `bell` when its last thread has ended its loop; or any, once the stop flag is set.
-    pub fn rings(&self, bell: &Bell) {
+    pub fn rings(&self, bell: &Notifier) {
         // There is one waiter.
         let _ = self.ends.bell.set(bell.clone());
     }
@@ -456,7 +456,7 @@ mod tests {
             LoopEnd::unmeasured(Ended::Stopped)
         };
         armed.spawn(recorded("cpu0"), None, wait).unwrap();
-        let bell = Bell::new().unwrap();
+        let bell = Notifier::new().unwrap();
         armed.rings(&bell);
         armed.start(SCHEDULE);
         armed.poll();

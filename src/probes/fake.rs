@@ -17,13 +17,13 @@ use tardy_hot::{
 
 pub use self::distribution::{Distribution, DistributionError};
 use super::{
-    ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants,
+    ArmError, ArmOptions, Armed, Probe, Recorded, Schedule, Tracing,
     measured_thread::LoopEnd,
     simulated_time::{Follower, SimulatedTime},
 };
 use crate::{
     run::{FakeParameters, ProbeRecord, SeriesHead},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{cpus::Cpus, faults::ThreadUsage, sched::Policy},
 };
 
@@ -65,7 +65,7 @@ impl Probe for Fake {
         self.cpus.iter().map(head).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
         armed.simulated = self.distribution.map(|_| SimulatedTime::new());
         for head in self.heads(None) {
@@ -78,11 +78,8 @@ impl Probe for Fake {
                 drawn: self.distribution.zip(armed.simulated.as_ref().map(SimulatedTime::follow)),
                 stop: Arc::clone(stop),
             };
-            let terms = self.scheduling.zip(head.cpu).map(|((policy, priority), cpu)| Terms {
-                policy,
-                priority,
-                cpu,
-                slack_ns: 1,
+            let terms = self.scheduling.zip(head.cpu).map(|((policy, priority), cpu)| {
+                ThreadConfig { policy, priority, cpu, slack_ns: 1 }
             });
             let sink = Arc::clone(&series);
             armed.spawn(Recorded { head, series, samples: reader }, terms, move |schedule| {

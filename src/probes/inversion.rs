@@ -24,12 +24,12 @@ use tardy_hot::{
 };
 
 use super::{
-    ArmError, Armed, FigureValue, Probe, Recorded, STACK_BYTES, Schedule, Tracing, Wants,
+    ArmError, ArmOptions, Armed, FigureValue, Probe, Recorded, STACK_BYTES, Schedule, Tracing,
     measured_thread::{self, LoopEnd},
 };
 use crate::{
     run::{FigureHead, FigureUnit, InversionParameters, ProbeRecord, SeriesHead},
-    setup::threads::{Found, Terms},
+    setup::threads::{Found, ThreadConfig},
     sys::{cpus::Cpus, memory, sched::Policy},
 };
 
@@ -68,9 +68,9 @@ impl Inversion {
     }
 
     /// On a CPU, so far below the priority of the high thread.
-    const fn terms(&self, cpu: u32, below: u32) -> Terms {
+    const fn terms(&self, cpu: u32, below: u32) -> ThreadConfig {
         let priority = self.priority.saturating_sub(below);
-        Terms { policy: Policy::Fifo, priority, cpu, slack_ns: 1 }
+        ThreadConfig { policy: Policy::Fifo, priority, cpu, slack_ns: 1 }
     }
 
     fn heads_of(cpu: u32) -> [SeriesHead; KINDS] {
@@ -112,7 +112,7 @@ impl Probe for Inversion {
         self.heads(None).into_iter().flat_map(of).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
         let (values, figures) = channel();
         armed.figures = Some(figures);
@@ -129,7 +129,7 @@ impl Inversion {
     fn arm_cpu(
         &self,
         armed: &mut Armed,
-        (wants, stop): (&Wants, &Arc<Stop>),
+        (wants, stop): (&ArmOptions, &Arc<Stop>),
         cpu: u32,
         figures: (usize, Sender<FigureValue>),
     ) -> Result<(), ArmError> {
@@ -193,7 +193,7 @@ impl Helpers {
     fn add(
         &mut self,
         name: String,
-        terms: Terms,
+        terms: ThreadConfig,
         found: &Sender<(String, Found)>,
         rounds: impl FnOnce() + Send + 'static,
     ) -> Result<i32, ArmError> {
@@ -214,7 +214,7 @@ impl Helpers {
         self.handles.push(made);
         let ended = || Err(io::Error::other("the thread ended at once"));
         let own = is_set_up.recv().unwrap_or_else(|_| ended());
-        let own = own.map_err(|source| ArmError::Terms { series: name.clone(), source })?;
+        let own = own.map_err(|source| ArmError::ThreadConfig { series: name.clone(), source })?;
         let tid = own.tid;
         // Who arms listens until it has both.
         let _ = found.send((name, own));

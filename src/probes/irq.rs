@@ -28,13 +28,13 @@ use tardy_hot::{
 };
 
 use super::{
-    ArmError, Armed, ExpiryGrid, FigureValue, Probe, Recorded, Schedule, Tracing, Wants,
+    ArmError, ArmOptions, Armed, ExpiryGrid, FigureValue, Probe, Recorded, Schedule, Tracing,
     measured_thread::LoopEnd,
-    timer::stages::{self, OfThread, TimerLoop},
+    timer::stages::{self, ThreadTrace, TimerLoop},
 };
 use crate::{
     run::{FigureHead, FigureUnit, IrqParameters, ProbeRecord, SeriesHead},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{cpus::Cpus, rtc::PeriodicClock, sched::Policy, timer},
 };
 
@@ -161,7 +161,7 @@ impl Probe for Irq {
         self.cpus.iter().flat_map(of).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
         let (values, figures) = channel();
         armed.figures = Some(figures);
@@ -180,7 +180,7 @@ impl Irq {
     fn arm_cpu(
         &self,
         armed: &mut Armed,
-        (wants, stop): (&Wants, &Arc<Stop>),
+        (wants, stop): (&ArmOptions, &Arc<Stop>),
         (number, cpu): (usize, u32),
         values: &Sender<FigureValue>,
     ) -> Result<(), ArmError> {
@@ -190,7 +190,7 @@ impl Irq {
         let traced = wants
             .tracing
             .as_ref()
-            .map(|tracing| OfThread::new(&head, tracing, number, has_softirq(tracing), 0));
+            .map(|tracing| ThreadTrace::new(&head, tracing, number, has_softirq(tracing), 0));
         let (own, others) = traced.unzip();
         let clock = (self.interrupts.source == PeriodicSource::Rtc).then(|| self.clock());
         let thread = Thread {
@@ -205,7 +205,7 @@ impl Irq {
             stop: Arc::clone(stop),
         };
         let Self { policy, priority, slack_ns, .. } = *self;
-        let terms = Terms { policy, priority, cpu, slack_ns };
+        let terms = ThreadConfig { policy, priority, cpu, slack_ns };
         let name = head.name.clone();
         let recorded = Recorded { head, series: Arc::clone(&series), samples };
         armed.spawn(recorded, Some(terms), move |schedule| thread.both_loops(schedule))?;
@@ -250,7 +250,7 @@ struct Thread {
     /// Takes the samples of the warm-up.
     scratch: Arc<Series>,
     writer: Option<Writer<Sample>>,
-    stages: Option<OfThread>,
+    stages: Option<ThreadTrace>,
     /// The kernel's records, and which of them is this thread's.
     records: Option<(Arc<dyn Records>, usize)>,
     clock: Option<PeriodicClock>,
@@ -385,7 +385,7 @@ mod tests {
     /// `figures` was, and its samples.
     fn run(loop_ns: i64, samples: u64, figures: usize) -> (Vec<Vec<f64>>, u64) {
         let (probe, stop) = (plan(loop_ns), Arc::new(Stop::new()));
-        let mut armed = probe.arm(&Wants::default(), &stop).unwrap();
+        let mut armed = probe.arm(&ArmOptions::default(), &stop).unwrap();
         let start_ns = tardy_hot::clock::now_ns() + 10_000_000;
         let end_ns = if samples == u64::MAX { start_ns + 300_000_000 } else { i64::MAX };
         let (warmup_ns, stop_over_ns) = (start_ns - 5_000_000, i64::MAX);

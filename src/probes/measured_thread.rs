@@ -8,7 +8,7 @@ use tardy_hot::{clock::now_ns, wakeup::Ended};
 
 use super::ThreadReport;
 use crate::{
-    setup::threads::{Found, Terms},
+    setup::threads::{Found, ThreadConfig},
     sys::{faults::ThreadUsage, memory, sched},
 };
 
@@ -49,15 +49,15 @@ impl LoopEnd {
 ///
 /// # Errors
 /// What the kernel refuses.
-pub(super) fn set_up(terms: Option<&Terms>) -> io::Result<Found> {
-    terms.map_or_else(Found::of_this_thread, Terms::apply)
+pub(super) fn set_up(terms: Option<&ThreadConfig>) -> io::Result<Found> {
+    terms.map_or_else(Found::of_this_thread, ThreadConfig::apply)
 }
 
 /// Runs the loops of the calling thread, which was `found` to run as it does after [`set_up`], and
 /// reports under `name` how they went.
 pub(super) fn measure(
     name: &str,
-    terms: Option<&Terms>,
+    terms: Option<&ThreadConfig>,
     found: &Found,
     loops: impl FnOnce() -> LoopEnd,
 ) -> ThreadReport {
@@ -82,9 +82,9 @@ mod tests {
         sys::{cpus::Cpus, sched::Policy},
     };
 
-    fn terms() -> Terms {
+    fn terms() -> ThreadConfig {
         let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
-        Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 77 }
+        ThreadConfig { policy: Policy::Other, priority: 0, cpu, slack_ns: 77 }
     }
 
     #[test]

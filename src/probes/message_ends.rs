@@ -6,8 +6,8 @@ use tardy_hot::stream::PacketPeriod;
 use super::request::{MeasuredCpus, SharedOptions};
 use crate::{
     setup::{
-        SetupError, Wish,
-        threads::{self, Terms},
+        Choice, SetupError,
+        threads::{self, ThreadConfig},
     },
     sys::sched::Policy,
     units::PacketRate,
@@ -17,9 +17,9 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(in crate::probes) struct Ends {
     /// The end that measures.
-    pub near: Terms,
+    pub near: ThreadConfig,
     /// The remote endpoint.
-    pub far_end: Terms,
+    pub far_end: ThreadConfig,
 }
 
 impl Ends {
@@ -27,19 +27,19 @@ impl Ends {
     ///
     /// # Errors
     /// The priority of the remote endpoint is refused, or is not supported.
-    pub(super) fn of(near: Terms, far_cpu: u32, far_priority: Option<u32>) -> Result<Self> {
+    pub(super) fn of(near: ThreadConfig, far_cpu: u32, far_priority: Option<u32>) -> Result<Self> {
         if near.policy == Policy::Other && far_priority.is_some() {
             bail!("--far-priority is not supported with --policy other; leave one of them out");
         }
         let priority = far_priority.unwrap_or(near.priority);
-        let wish = Wish::new(far_priority, priority);
-        match threads::settle(Wish::new(Some(near.policy), near.policy), wish) {
+        let wish = Choice::new(far_priority, priority);
+        match threads::settle(Choice::new(Some(near.policy), near.policy), wish) {
             Err(SetupError::Policy { why, .. }) => {
                 Err(SetupError::Policy { flags: format!("--far-priority {priority}"), why }.into())
             }
             Err(error) => Err(error.into()),
             Ok(_) => {
-                let far_end = Terms { priority, cpu: far_cpu, ..near.clone() };
+                let far_end = ThreadConfig { priority, cpu: far_cpu, ..near.clone() };
                 Ok(Self { near, far_end })
             }
         }

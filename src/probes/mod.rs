@@ -136,7 +136,7 @@ pub enum ArmError {
     },
     /// A thread could not be set up.
     #[error("cannot set up the thread of {series}: {source}")]
-    Terms {
+    ThreadConfig {
         /// Its series.
         series: String,
         /// The kernel's error.
@@ -267,12 +267,12 @@ pub trait Probe {
     ///
     /// # Errors
     /// A thread could not be made or set up.
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
 }
 
 /// What to do with a probe's samples, beside counting them.
 #[derive(Debug, Clone, Default)]
-pub struct Wants {
+pub struct ArmOptions {
     /// Single samples are kept, in rings of this size.
     pub ring_samples: Option<usize>,
     /// Stages are recorded.

@@ -24,12 +24,12 @@ use tardy_hot::{
 };
 
 use super::{
-    ArmError, Armed, FigureValue, Probe, Recorded, Schedule, TracedSamples, TracedThread, Tracing,
-    Wants, measured_thread::LoopEnd,
+    ArmError, ArmOptions, Armed, FigureValue, Probe, Recorded, Schedule, TracedSamples,
+    TracedThread, Tracing, measured_thread::LoopEnd,
 };
 use crate::{
     run::{FigureHead, FigureUnit, NoiseParameters, ProbeRecord, SeriesHead},
-    setup::threads::{Found, Terms},
+    setup::threads::{Found, ThreadConfig},
     sys::{cpus::Cpus, sched::Policy},
 };
 
@@ -59,9 +59,9 @@ pub struct Noise {
 }
 
 impl Noise {
-    fn terms(&self, cpu: u32) -> Terms {
+    fn terms(&self, cpu: u32) -> ThreadConfig {
         let Self { policy, priority, slack_ns, .. } = *self;
-        Terms { policy, priority, cpu, slack_ns }
+        ThreadConfig { policy, priority, cpu, slack_ns }
     }
 }
 
@@ -93,7 +93,7 @@ impl Probe for Noise {
         self.cpus.iter().flat_map(of).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
         let (send, figures) = channel();
         armed.figures = Some(figures);
@@ -219,7 +219,7 @@ fn slice_by_slice<S>(
     let mut sink = ByLength::new(inner);
     let (mut left, mut ended) = (schedule.samples, Ended::Done);
     let mut from_ns = schedule.start_ns;
-    let mut over = Overhang::before_first_turn(spin.before_ns - from_ns, spin.over_ns);
+    let mut over = InterruptionCarryOver::before_first_turn(spin.before_ns - from_ns, spin.over_ns);
     for number in 1..=SLICES {
         let planned_ns = slice_end(&schedule, number);
         let mut lost_ns = over.take(planned_ns - from_ns);
@@ -229,7 +229,8 @@ fn slice_by_slice<S>(
             (ended, left) = until_end(&mut sink, spin, until);
             let sums_ns = std::mem::take(&mut sink.sums_ns);
             lost_ns.iter_mut().zip(sums_ns).for_each(|(lost, sum)| *lost += sum);
-            over = Overhang { ns: (sink.end_ns - planned_ns).max(0), class: sink.last };
+            over =
+                InterruptionCarryOver { ns: (sink.end_ns - planned_ns).max(0), class: sink.last };
             if let Some(lost) = lost_ns.get_mut(over.class) {
                 *lost -= over.ns;
             }
@@ -258,12 +259,12 @@ fn lost_shares(slices: &[Slice]) -> impl Iterator<Item = (i64, impl Iterator<Ite
 
 /// What of a gap reaches over the end of a slice.
 #[derive(Debug, Clone, Copy)]
-struct Overhang {
+struct InterruptionCarryOver {
     ns: i64,
     class: usize,
 }
 
-impl Overhang {
+impl InterruptionCarryOver {
     /// The time of the first slice before the loop began, which is a gap where it is longer than
     /// `over_ns`.
     fn before_first_turn(ns: i64, over_ns: i64) -> Self {

@@ -13,8 +13,8 @@ use super::Probe;
 use crate::{
     run::{Deadlines, Document, OsError, TraceMode},
     setup::{
-        Requested, Wish,
-        threads::{self, Terms},
+        Choice, Requested,
+        threads::{self, ThreadConfig},
     },
     sys::{
         cpus::{CpuList, Cpus},
@@ -165,7 +165,7 @@ pub trait ProbeRequest: Debug {
     ///
     /// # Errors
     /// The user asked for more by name.
-    fn settle(&self, policy: Wish<Policy>, priority: Wish<u32>) -> Result<ThreadPriority> {
+    fn settle(&self, policy: Choice<Policy>, priority: Choice<u32>) -> Result<ThreadPriority> {
         let (found_policy, found_priority, refused) = threads::settle(policy, priority)?;
         Ok(ThreadPriority {
             policy: Requested { asked: policy, granted: found_policy },
@@ -180,7 +180,7 @@ pub trait ProbeRequest: Debug {
     /// Names the option that cannot be used, and the remedy.
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         shared: &SharedOptions<'_>,
     ) -> Result<PlannedProbe>;

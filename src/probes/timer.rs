@@ -23,17 +23,17 @@ use tardy_hot::{
 };
 
 use self::{
-    stages::{MeasuredLoop as _, OfThread, TimerLoop, WorkLoop},
+    stages::{MeasuredLoop as _, ThreadTrace, TimerLoop, WorkLoop},
     work::{WorkOfThread, WorkPlan, response_head},
 };
 pub use self::{wake_kind::WakeKind, work::TimerWork};
 use super::{
-    ArmError, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing, Wants,
+    ArmError, ArmOptions, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing,
     measured_thread::LoopEnd,
 };
 use crate::{
     run::{FigureHead, ProbeRecord, SeriesHead, TimerParameters},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{cpus::Cpus, sched::Policy, timer},
 };
 
@@ -65,7 +65,7 @@ pub struct Timer {
 /// One thread to be.
 struct ThreadPlan {
     head: SeriesHead,
-    terms: Terms,
+    terms: ThreadConfig,
     phase_ns: i64,
 }
 
@@ -99,7 +99,12 @@ impl Timer {
                 let priority = self.priority.saturating_sub(number * self.priority_step);
                 places.push(ThreadPlan {
                     head: SeriesHead { name, cpu: Some(cpu), period_ns },
-                    terms: Terms { policy: self.policy, priority, cpu, slack_ns: self.slack_ns },
+                    terms: ThreadConfig {
+                        policy: self.policy,
+                        priority,
+                        cpu,
+                        slack_ns: self.slack_ns,
+                    },
                     phase_ns,
                 });
             }
@@ -141,7 +146,7 @@ impl Probe for Timer {
         self.work.map_or_else(Vec::new, |_| work::figures(&self.cpus))
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         self.wake.check()?;
         let mut armed = Armed::new(stop);
         let mut work = self.work.map(|work| {
@@ -159,10 +164,16 @@ impl Probe for Timer {
             let scratch = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();
             let traced = wants.tracing.as_ref().map(|tracing| {
-                OfThread::new(&head, tracing, number, self.has_softirq(tracing), self.within_ns())
+                ThreadTrace::new(
+                    &head,
+                    tracing,
+                    number,
+                    self.has_softirq(tracing),
+                    self.within_ns(),
+                )
             });
             let (own, others) = traced.unzip();
-            let refused = |source| ArmError::Terms { series: head.name.clone(), source };
+            let refused = |source| ArmError::ThreadConfig { series: head.name.clone(), source };
             let work = work.as_mut().map(|plan| plan.next(&head, &terms).map_err(refused));
             let mut work = work.transpose()?;
             let response = work.as_ref().map(WorkOfThread::recorded);
@@ -208,7 +219,7 @@ struct Thread {
     scratch: Arc<Series>,
     writer: Option<Writer<Sample>>,
     /// Where stages go, if they are recorded.
-    stages: Option<OfThread>,
+    stages: Option<ThreadTrace>,
     /// What it has to do after each wake-up.
     work: Option<WorkOfThread>,
     stop: Arc<Stop>,
@@ -334,7 +345,7 @@ impl Thread {
 
 /// The measured loop with the work of each turn, into `sink`.
 fn worked<W: CompiledWake>(
-    stages: Option<OfThread>,
+    stages: Option<ThreadTrace>,
     sink: impl Sink,
     work: &mut WorkOfThread,
     run: TimerLoop<'_, W>,
@@ -348,7 +359,7 @@ fn worked<W: CompiledWake>(
 
 /// The measured loop, into `sink`, with its stages if they are recorded.
 fn recorded<W: CompiledWake>(
-    stages: Option<OfThread>,
+    stages: Option<ThreadTrace>,
     mut sink: impl Sink,
     run: TimerLoop<'_, W>,
 ) -> Ended {

@@ -9,7 +9,7 @@ use std::{io, sync::mpsc::Sender, thread};
 use tardy_hot::{clock::now_ns, frames::work};
 
 use super::FigureValue;
-use crate::{run::WORK_REPEATS, setup::threads::Terms, sys::clock::thread_cpu_ns};
+use crate::{run::WORK_REPEATS, setup::threads::ThreadConfig, sys::clock::thread_cpu_ns};
 
 /// One time is about so long, ns.
 const TRIAL_NS: i64 = 1_000_000;
@@ -43,7 +43,7 @@ pub(super) fn measure() -> Vec<f64> {
 ///
 /// # Errors
 /// The thread cannot be made, or not run on these terms.
-pub(super) fn measure_on(terms: &Terms) -> io::Result<Vec<f64>> {
+pub(super) fn measure_on(terms: &ThreadConfig) -> io::Result<Vec<f64>> {
     let terms = terms.clone();
     let measuring = move || terms.apply().map(|_| measure());
     let thread = thread::Builder::new().name("tardy/work".into()).spawn(measuring)?;

@@ -215,7 +215,7 @@ const ALSO_ON: &[&str] = &[
 
 /// How good a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Worth {
+pub(crate) enum SymbolConfidence {
     /// Machinery only.
     Machinery,
     /// A function, by its place in the stack.
@@ -236,15 +236,15 @@ fn begins(name: &str, table: &[&str]) -> bool {
 
 /// The function to name, of those of a stack, innermost first; absent for an empty stack.
 #[must_use]
-pub(crate) fn culprit<'a>(functions: &[&'a str]) -> Option<(&'a str, Worth)> {
+pub(crate) fn culprit<'a>(functions: &[&'a str]) -> Option<(&'a str, SymbolConfidence)> {
     let is_landmark = |name: &&&str| LANDMARKS.iter().any(|(mark, _)| *mark == plain(name));
     if let Some(name) = functions.iter().rfind(is_landmark) {
-        return Some((plain(name), Worth::Landmark));
+        return Some((plain(name), SymbolConfidence::Landmark));
     }
     if let Some(name) = functions.iter().find(|name| !begins(name, MACHINERY)) {
-        return Some((plain(name), Worth::Function));
+        return Some((plain(name), SymbolConfidence::Function));
     }
-    functions.first().map(|name| (plain(name), Worth::Machinery))
+    functions.first().map(|name| (plain(name), SymbolConfidence::Machinery))
 }
 
 /// The function that waits for a spin lock, where the innermost function is that of waiting.
@@ -304,15 +304,15 @@ mod tests {
     #[test]
     fn the_outermost_landmark_names_a_stack() {
         let stack = ["_raw_spin_lock", "unmap_page_range", "unmap_vmas", "exit_mmap", "do_exit"];
-        assert_eq!(culprit(&stack[..4]), Some(("exit_mmap", Worth::Landmark)));
+        assert_eq!(culprit(&stack[..4]), Some(("exit_mmap", SymbolConfidence::Landmark)));
     }
 
     #[test]
     fn without_a_landmark_the_innermost_real_function_does() {
         let stack = ["_raw_spin_lock_irqsave", "foo_work.isra.0", "do_syscall_64"];
-        assert_eq!(culprit(&stack), Some(("foo_work", Worth::Function)));
+        assert_eq!(culprit(&stack), Some(("foo_work", SymbolConfidence::Function)));
         let machinery = ["schedule", "exit_to_user_mode_loop", "do_syscall_64"];
-        assert_eq!(culprit(&machinery), Some(("schedule", Worth::Machinery)));
+        assert_eq!(culprit(&machinery), Some(("schedule", SymbolConfidence::Machinery)));
         assert_eq!(culprit(&[]), None);
     }
 

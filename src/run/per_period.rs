@@ -47,7 +47,7 @@ pub fn per_period(counts: &Histogram<u64>, max_ns: i64, period_ns: i64) -> Histo
 /// bucket, from the highest, what is at least its lowest value less what was above it.
 fn spread(view: &mut Histogram<u64>, late: &[(u64, u64)], period: u64) {
     let Some((highest, _)) = late.last() else { return };
-    let mut passed = Passed::new(late, period);
+    let mut passed = PeriodCounts::new(late, period);
     let (mut rest, mut above) = (late, 0);
     let top = tardy_hot::histogram::index_of(i64::try_from(*highest).unwrap_or(i64::MAX));
     for index in (0..=top).rev() {
@@ -67,7 +67,7 @@ fn spread(view: &mut Histogram<u64>, late: &[(u64, u64)], period: u64) {
 /// Latencies, and how often they pass a limit on their way down, period by period: of a latency L
 /// and a limit X not above it, floor(L/T) - floor(X/T) + 1 times, and once less where what L leaves
 /// at the end is below what X does.
-struct Passed {
+struct PeriodCounts {
     period: u64,
     /// How many latencies, and the sum of their floor(L/T) + 1.
     count: u128,
@@ -78,7 +78,7 @@ struct Passed {
     sums: Vec<u128>,
 }
 
-impl Passed {
+impl PeriodCounts {
     /// None yet; none but these will be added.
     fn new(late: &[(u64, u64)], period: u64) -> Self {
         let mut left: Vec<u64> = late.iter().map(|(value, _)| value % period).collect();

@@ -4,7 +4,7 @@
 use tardy_hot::clock::now_ns;
 
 use super::cadence::Cadence;
-use crate::peaks::Effort;
+use crate::peaks::BlameScope;
 
 /// The recorder looks so often. The kernel's events last ten times as long.
 pub(super) const TICK_NS: i64 = 5_000_000;
@@ -90,16 +90,16 @@ impl BlameTime {
     }
 
     /// What may be done now; asked before the first wake-up of a piece, and after each.
-    pub(super) fn effort(&mut self) -> Effort {
+    pub(super) fn effort(&mut self) -> BlameScope {
         self.spend();
         let (asked, _, until_ns) = self.piece;
         self.piece.0 += 1;
         match self.allowance_ns > 0 {
-            _ if !self.may_work() => Effort::Nothing,
+            _ if !self.may_work() => BlameScope::Nothing,
             // One is always looked at: else where that takes long none ever would be.
-            _ if asked > 0 && self.looked_ns >= until_ns => Effort::Nothing,
-            true => Effort::All,
-            false => Effort::Peaks,
+            _ if asked > 0 && self.looked_ns >= until_ns => BlameScope::Nothing,
+            true => BlameScope::All,
+            false => BlameScope::Peaks,
         }
     }
 
@@ -188,8 +188,8 @@ mod tests {
         let mut time = time(true, 0);
         time.one_ns = i64::MAX / 4;
         time.begin_piece();
-        assert_eq!(time.effort(), Effort::All);
-        assert_eq!(time.effort(), Effort::Nothing);
+        assert_eq!(time.effort(), BlameScope::All);
+        assert_eq!(time.effort(), BlameScope::Nothing);
         time.end_piece();
         assert!(time.one_ns < i64::MAX / 4, "what the one took is known now");
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut time = time(true, 90);
         time.allowance_ns = -MOST_OWED_NS;
         time.begin_piece();
-        assert_eq!(time.effort(), Effort::Peaks);
+        assert_eq!(time.effort(), BlameScope::Peaks);
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let mut time = time(true, 0);
         time.pay(MOST_SAVED_FOR_PEAKS_NS + 1_000_000_000);
         time.begin_piece();
-        assert_eq!((time.effort(), time.may_work()), (Effort::Nothing, false));
+        assert_eq!((time.effort(), time.may_work()), (BlameScope::Nothing, false));
     }
 
     /// The time that blaming takes of `length_ns`, if each late wake-up takes `one_ns` and all are

@@ -127,7 +127,7 @@ impl Cadence {
 
 /// When the conductor looks after a run in progress.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Looks {
+pub(super) struct PollSchedule {
     cadence: Cadence,
     start_ns: i64,
     step_ns: i64,
@@ -149,7 +149,7 @@ const SHOW_NS: i64 = 500_000_000;
 /// Otherwise so often, ns.
 const BEAT_NS: i64 = 1_000_000_000;
 
-impl Looks {
+impl PollSchedule {
     /// Of a run whose measured time begins at `start_ns`.
     pub(super) const fn new(
         cadence: Cadence,
@@ -268,7 +268,7 @@ mod tests {
     fn the_conductor_looks_at_the_start_and_by_whole_steps_from_it() {
         let cadence = cadence(0, MS, &[0]);
         let next = |now_ns, is_polled, is_shown, is_ending| {
-            let looks = Looks::new(cadence, 3_000 * MS, is_polled, is_shown, false);
+            let looks = PollSchedule::new(cadence, 3_000 * MS, is_polled, is_shown, false);
             now_ns + looks.next_in_ns(now_ns, is_ending).unwrap()
         };
         let lag_ns = 100_000;
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(next(3_700 * MS, false, true, false), 4_000 * MS + lag_ns);
         assert_eq!(next(3_710 * MS, true, true, false), 3_750 * MS + lag_ns);
         assert_eq!(next(3_710 * MS, false, false, true), 3_750 * MS + lag_ns);
-        let hurried = Looks::new(cadence, 3_000 * MS, true, true, false).hurried();
+        let hurried = PollSchedule::new(cadence, 3_000 * MS, true, true, false).hurried();
         for is_ending in [false, true] {
             let next_ns = 3_711 * MS + hurried.next_in_ns(3_711 * MS, is_ending).unwrap();
             assert_eq!(next_ns, 3_715 * MS + lag_ns);
@@ -288,7 +288,8 @@ mod tests {
     fn the_conductor_has_no_timer_once_the_watchdog_rings() {
         let cadence = cadence(0, MS, &[0]);
         let next = |now_ns, is_shown, is_ending| {
-            Looks::new(cadence, 3_000 * MS, false, is_shown, true).next_in_ns(now_ns, is_ending)
+            PollSchedule::new(cadence, 3_000 * MS, false, is_shown, true)
+                .next_in_ns(now_ns, is_ending)
         };
         assert!(next(2_999 * MS, false, false).is_some(), "it must not miss the start");
         assert_eq!(next(3_001 * MS, false, false), None);

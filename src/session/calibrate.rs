@@ -11,7 +11,7 @@ use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 
 use super::{RunPlan, quantiles::quantile, tracing::Loaded};
 use crate::{
-    probes::{Schedule, ThreadReport, Wants},
+    probes::{ArmOptions, Schedule, ThreadReport},
     run::TraceCost,
     setup::arrange::Arranged,
     sys::{counters::Stat, root::Root},
@@ -73,7 +73,7 @@ fn slice(
 ) -> Result<Option<Slice>> {
     let stop = Arc::new(Stop::new());
     let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
-    let wants = Wants { ring_samples: None, tracing };
+    let wants = ArmOptions { ring_samples: None, tracing };
     let mut armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
     if let Some(traced) = &mut traced {
         traced.follow(&armed.traced)?;

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::peaks::Effort;
+use crate::peaks::BlameScope;
 
 /// Once nothing more comes, what still waits is explained for so long, ns.
 const ALL_NS: i64 = 500_000_000;
@@ -60,13 +60,13 @@ impl TimeLeft {
     }
 
     /// What may still be done `waited_ns` after the end.
-    pub(super) fn effort(&self, waited_ns: i64) -> Effort {
+    pub(super) fn effort(&self, waited_ns: i64) -> BlameScope {
         let peaks_ns = if self.is_awaited.load(Ordering::Relaxed) { ALL_NS } else { PEAKS_NS };
         match waited_ns {
-            _ if self.is_hurried.load(Ordering::Relaxed) => Effort::Nothing,
-            ..ALL_NS => Effort::All,
-            waited_ns if waited_ns < peaks_ns => Effort::Peaks,
-            _ => Effort::Nothing,
+            _ if self.is_hurried.load(Ordering::Relaxed) => BlameScope::Nothing,
+            ..ALL_NS => BlameScope::All,
+            waited_ns if waited_ns < peaks_ns => BlameScope::Peaks,
+            _ => BlameScope::Nothing,
         }
     }
 }
@@ -75,7 +75,7 @@ impl TimeLeft {
 mod tests {
     use super::*;
 
-    fn efforts(is_awaited: bool) -> [Effort; 4] {
+    fn efforts(is_awaited: bool) -> [BlameScope; 4] {
         let left = TimeLeft::default();
         left.begin(&Ending { is_awaited, is_hurried: &mut || false });
         [0, ALL_NS, PEAKS_NS - 1, PEAKS_NS].map(|waited_ns| left.effort(waited_ns))
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_left_has_a_bounded_time_and_less_where_somebody_waits() {
-        let [all, peaks, nothing] = [Effort::All, Effort::Peaks, Effort::Nothing];
+        let [all, peaks, nothing] = [BlameScope::All, BlameScope::Peaks, BlameScope::Nothing];
         assert_eq!(efforts(false), [all, peaks, peaks, nothing]);
         assert_eq!(efforts(true), [all, nothing, nothing, nothing]);
     }
@@ -94,7 +94,7 @@ mod tests {
         let own = left.clone();
         // It would never end by itself.
         let handle = thread::spawn(move || {
-            while own.effort(0) != Effort::Nothing {
+            while own.effort(0) != BlameScope::Nothing {
                 thread::yield_now();
             }
         });

@@ -92,7 +92,7 @@ pub(super) struct SetupEvidence {
     /// What could not be restored, and why.
     pub not_put_back: Vec<String>,
     /// That the watchdog is not above the measured threads, if it is not.
-    pub nothing_above: Option<NothingAbove>,
+    pub nothing_above: Option<NoHigherPriority>,
     /// Whether helper threads share the CPUs of measured threads that are ordinary tasks.
     pub helpers_beside: bool,
     /// That the watchdog ended the run, if it did.
@@ -101,7 +101,7 @@ pub(super) struct SetupEvidence {
 
 /// Measured threads have the highest priority there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NothingAbove {
+pub(super) struct NoHigherPriority {
     /// Why the kernel does not bound them either.
     pub unbounded: Option<OsError>,
 }

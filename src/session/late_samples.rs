@@ -8,13 +8,13 @@ use std::sync::{
 use tardy_hot::{
     stages::Late,
     traced::StageSeries,
-    trips::{Backlog, LatePacket, LateTrip, LateWay},
+    trips::{Backlog, LateLeg, LatePacket, LateTrip},
     wakeup::Series,
 };
 
 use super::quantiles::{ENOUGH, quantile};
 use crate::{
-    peaks::{Blamer, MeasuredThread, MessageWay, UsualStages, UsualWay, WayKind},
+    peaks::{Blamer, MeasuredThread, MessageWay, TypicalLeg, UsualStages, WayKind},
     probes::{TracedSamples, TracedThread},
     run::{CYCLE, peaks::PACING},
 };
@@ -159,7 +159,7 @@ fn ways_of_packet(
         to_ns: sent_ns,
         sender: Some(sender),
         receiver: sender,
-        seen: LateWay { stopped_ns: packet.sender_stopped_ns, ..LateWay::default() },
+        seen: LateLeg { stopped_ns: packet.sender_stopped_ns, ..LateLeg::default() },
         // It continues sending those until it comes to this one.
         backlog: Backlog { until_ns: sent_ns, ..packet.sent_before },
         follows_later: packet.follows_later,
@@ -172,7 +172,7 @@ fn ways(near: usize, trip: &LateTrip) -> [MessageWay; 2] {
     let end_ns = trip.t_ns.saturating_add(trip.latency_ns);
     let turned_ns = trip.turned_ns.clamp(trip.t_ns, end_ns.max(trip.t_ns));
     let far = near + 1;
-    let way = |name, begins, seen: LateWay| MessageWay {
+    let way = |name, begins, seen: LateLeg| MessageWay {
         name,
         kind: WayKind::Message,
         since_ns: 0,
@@ -202,13 +202,13 @@ fn usual(stages: &StageSeries) -> Option<UsualStages> {
     })
 }
 
-fn usual_ways([a, b, c, d, e, f]: &[Arc<Series>; 6]) -> [UsualWay; 2] {
+fn usual_ways([a, b, c, d, e, f]: &[Arc<Series>; 6]) -> [TypicalLeg; 2] {
     [[a, b, c], [d, e, f]].map(|parts| usual_way(&parts.map(Arc::clone)))
 }
 
-fn usual_way(parts: &[Arc<Series>; 3]) -> UsualWay {
+fn usual_way(parts: &[Arc<Series>; 3]) -> TypicalLeg {
     let [send_ns, dispatch_ns, receive_ns] = parts.each_ref().map(|part| median_ns(part));
-    UsualWay { send_ns, dispatch_ns, receive_ns }
+    TypicalLeg { send_ns, dispatch_ns, receive_ns }
 }
 
 fn median_ns(series: &Series) -> i64 {
@@ -225,7 +225,7 @@ mod tests {
             t_ns: 100,
             latency_ns: 90,
             sent_ns: 130,
-            way: LateWay { waking_ns: 140, switch_ns: 150, cpus: (0, 1), stopped_ns: (0, 0) },
+            way: LateLeg { waking_ns: 140, switch_ns: 150, cpus: (0, 1), stopped_ns: (0, 0) },
             behind_since_ns: 90,
             sender_stopped_ns: (7, 8),
             sent_before: Backlog { packets: 2, until_ns: 120 },

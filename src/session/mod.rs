@@ -53,17 +53,18 @@ use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 
 use crate::{
     loads::{LoadEnd, RunningLoad},
-    probes::{Armed, FinishedProbe, Recorded, Schedule, Wants},
+    probes::{ArmOptions, Armed, FinishedProbe, Recorded, Schedule},
     run::{
         Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv, work_before_and_after,
     },
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{
-        bell::Bell, cpus::Cpus, ftrace::ForeignTrace, memory, root::Root, sched::Policy, signals,
+        cpus::Cpus, ftrace::ForeignTrace, memory, notifier::Notifier, root::Root, sched::Policy,
+        signals,
     },
 };
 use active_tracing::{ActiveTracing, TraceEnd};
-use cadence::{BEFORE_NS, Cadence, Looks};
+use cadence::{BEFORE_NS, Cadence, PollSchedule};
 pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
@@ -87,7 +88,7 @@ pub(crate) struct Session {
     armed: Armed,
     stop: Arc<Stop>,
     /// Ends a pause of the conductor.
-    bell: Bell,
+    bell: Notifier,
     locked: Locked,
     dma_latency: Option<DmaLatency>,
     /// What traces, where wake-ups are traced. Goes before what it was arranged for is undone.
@@ -139,11 +140,11 @@ impl Session {
         let directory = maker.directory().clone();
         let loads = loads::start_logged(&plan.loads, &directory)?;
         let mut locked = Locked::before_arming();
-        let bell = Bell::new().context("cannot make an eventfd")?;
+        let bell = Notifier::new().context("cannot make an eventfd")?;
         let alarm = plan.foreign_trace.as_ref().map(ForeignTrace::alarm);
         let stop = Arc::new(alarm.map_or_else(Stop::new, Stop::with_alarm));
         let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
-        let wants = Wants { ring_samples: plan.ring_size(), tracing };
+        let wants = ArmOptions { ring_samples: plan.ring_size(), tracing };
         if let Some(traced) = traced.as_mut().filter(|_| plan.probe.finds_series()) {
             // What records events comes before what hands late wake-ups over, also at one
             // tracepoint: their events are there then.
@@ -184,7 +185,7 @@ impl Session {
     }
 
     /// What a signal must ring so that `quit` of [`Session::run`] is asked at once.
-    pub(crate) const fn bell(&self) -> &Bell {
+    pub(crate) const fn bell(&self) -> &Notifier {
         &self.bell
     }
 
@@ -232,7 +233,8 @@ impl Session {
         self.evidence.setup.nothing_above = watchdog.as_ref().and_then(Watchdog::nothing_above);
         let is_shown = matches!(show, Some((ShowPace::Live, _)));
         let (start_ns, is_guarded) = (schedule.start_ns, watchdog.is_some());
-        let looks = Looks::new(cadence, start_ns, self.armed.is_polled(), is_shown, is_guarded);
+        let looks =
+            PollSchedule::new(cadence, start_ns, self.armed.is_polled(), is_shown, is_guarded);
         let looks = if self.armed.hurries { looks.hurried() } else { looks };
         let traced = self.watch(&schedule, cadence)?;
         let profile = self.profile(&schedule, cadence)?;

@@ -19,7 +19,7 @@ use crate::{
             record,
         },
     },
-    peaks::{BlameOptions, Blamer, Effort, EventSource},
+    peaks::{BlameOptions, BlameScope, Blamer, EventSource},
     probes::{
         TracedThread,
         attach::replayed::{POLL_NS, ReplayRequest, ReplayedEnd, ReplayedRun},
@@ -118,7 +118,7 @@ fn explain(
         let mut left = most;
         peaks.extend(blamer.work(|| {
             left = left.saturating_sub(1);
-            if left > 0 { Effort::All } else { Effort::Nothing }
+            if left > 0 { BlameScope::All } else { BlameScope::Nothing }
         }));
         from_ns = to_ns;
     }

@@ -27,12 +27,12 @@ use tardy_hot::{clock::now_ns, stop::Stop};
 
 use super::{
     cadence::Cadence,
-    evidence::{NothingAbove, WatchdogEnd},
+    evidence::{NoHigherPriority, WatchdogEnd},
 };
 use crate::{
     run::OsError,
     sys::{
-        bell::Bell,
+        notifier::Notifier,
         sched::{self, Policy},
         silence::{AwakeLimit, Silence},
         usage::thread_cpu_time,
@@ -49,7 +49,7 @@ pub(super) struct WakeTimes {
     /// What it keeps to.
     pub cadence: Cadence,
     /// Wakes the conducting thread, which has no timer and answers with a sign of life.
-    pub bell: Bell,
+    pub bell: Notifier,
 }
 
 /// The running thread.
@@ -94,9 +94,9 @@ impl Watchdog {
     }
 
     /// That it is not above the measured threads, if it is not.
-    pub(super) fn nothing_above(&self) -> Option<NothingAbove> {
+    pub(super) fn nothing_above(&self) -> Option<NoHigherPriority> {
         let unbounded = self.limit.as_ref()?.as_ref().err().map(OsError::from);
-        Some(NothingAbove { unbounded })
+        Some(NoHigherPriority { unbounded })
     }
 
     /// A sign of life.

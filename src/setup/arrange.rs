@@ -54,7 +54,7 @@ impl SetupRequest {
         let flags: Vec<String> = flags.into_iter().flatten().chain(set).collect();
         let why = format!("old values cannot be written down in {path}: {why}");
         let remedy = "Run as root, with room on a writable /run.";
-        SetupError::Wish { flag: flags.join(" and "), why, remedy }
+        SetupError::Choice { flag: flags.join(" and "), why, remedy }
     }
 }
 
@@ -223,7 +223,7 @@ impl Arranged {
 }
 
 fn refused(cpus: &Cpus, why: &str) -> SetupError {
-    SetupError::Wish {
+    SetupError::Choice {
         flag: format!("--housekeeping {cpus}"),
         why: why.into(),
         remedy: "Name CPUs that are online, allowed for this process, and not shielded.",

@@ -41,7 +41,7 @@ pub fn set(journal: &mut Journal, root: &Root, name: &str, cpus: &Cpus) -> Resul
 }
 
 fn refused(name: &str, why: String, remedy: &'static str) -> SetupError {
-    SetupError::Wish { flag: format!("--governor {name}"), why, remedy }
+    SetupError::Choice { flag: format!("--governor {name}"), why, remedy }
 }
 
 fn wanted(root: &Root, name: &str, cpu: u32) -> Result<Change, SetupError> {

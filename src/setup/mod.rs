@@ -20,14 +20,14 @@ use journal::JournalError;
 
 /// A wish, and whether the user stated it (then it must be fulfilled) or it is a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish<T> {
+pub struct Choice<T> {
     /// What is wanted.
     pub value: T,
     /// Whether the user asked for it.
     pub explicit: bool,
 }
 
-impl<T> Wish<T> {
+impl<T> Choice<T> {
     /// What the user said, or else the default.
     pub fn new(said: Option<T>, default: T) -> Self {
         let explicit = said.is_some();
@@ -39,7 +39,7 @@ impl<T> Wish<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requested<T> {
     /// As requested.
-    pub asked: Wish<T>,
+    pub asked: Choice<T>,
     /// As available.
     pub granted: T,
 }
@@ -70,7 +70,7 @@ pub enum SetupError {
     },
     /// A wish with one flag.
     #[error("{flag} is not available: {why}. {remedy}")]
-    Wish {
+    Choice {
         /// The flag, as typed.
         flag: String,
         /// What is in the way.

@@ -37,7 +37,7 @@ impl DmaLatency {
     /// # Errors
     /// It is not available.
     pub fn hold_asked(longest_us: i32) -> Result<Self, SetupError> {
-        let refused = |why: String| SetupError::Wish {
+        let refused = |why: String| SetupError::Choice {
             flag: format!("--max-idle-latency {longest_us}us"),
             why: format!("{DEVICE}: {why}"),
             remedy: "Run as root, or make the device writable for your group.",

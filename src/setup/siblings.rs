@@ -43,7 +43,7 @@ pub fn offline(journal: &mut Journal, root: &Root, cpus: &Cpus) -> Result<Cpus, 
 fn refused(why: String) -> SetupError {
     let remedy = "Run as root; where a CPU must stay online, measure others or switch SMT off in \
                   the firmware.";
-    SetupError::Wish { flag: FLAG.into(), why, remedy }
+    SetupError::Choice { flag: FLAG.into(), why, remedy }
 }
 
 fn path(cpu: u32) -> String {
@@ -68,7 +68,7 @@ fn siblings(root: &Root, cpus: &Cpus) -> Result<Cpus, SetupError> {
     if both.is_empty() {
         return Ok(all);
     }
-    Err(SetupError::Wish {
+    Err(SetupError::Choice {
         flag: FLAG.into(),
         why: format!("CPUs {both} share cores with each other and are all measured"),
         remedy: "Name one CPU of each core with --cpus.",

@@ -4,7 +4,7 @@ use std::{io, thread};
 
 use serde::{Deserialize, Serialize};
 
-use super::{SetupError, Wish};
+use super::{Choice, SetupError};
 use crate::{
     run::{Deviation, OsError, ThreadTerms},
     sys::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// What a measured thread is to run as.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct ThreadConfig {
     /// Scheduling policy.
     pub policy: Policy,
     /// Real-time priority; 0 for `other`.
@@ -70,8 +70,8 @@ impl From<&Found> for ThreadTerms {
     }
 }
 
-impl From<&Terms> for ThreadTerms {
-    fn from(terms: &Terms) -> Self {
+impl From<&ThreadConfig> for ThreadTerms {
+    fn from(terms: &ThreadConfig) -> Self {
         Self {
             policy: terms.policy.to_string(),
             priority: if terms.policy.is_real_time() { terms.priority } else { 0 },
@@ -83,7 +83,7 @@ impl From<&Terms> for ThreadTerms {
     }
 }
 
-impl Terms {
+impl ThreadConfig {
     /// Makes the calling thread run on these terms, and reads back the result.
     ///
     /// # Errors
@@ -150,8 +150,8 @@ pub fn describe_found(found: &Found) -> String {
 /// # Errors
 /// They were asked for explicitly and the kernel refuses them.
 pub fn settle(
-    policy: Wish<Policy>,
-    priority: Wish<u32>,
+    policy: Choice<Policy>,
+    priority: Choice<u32>,
 ) -> Result<(Policy, u32, Option<OsError>), SetupError> {
     if !policy.value.is_real_time() {
         return Ok((policy.value, 0, None));
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn an_ordinary_thread_gets_its_cpu_and_slack_without_any_right() {
         let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
-        let terms = Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 };
+        let terms = ThreadConfig { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 };
         let found = thread::spawn({
             let terms = terms.clone();
             move || terms.apply().unwrap()
@@ -219,7 +219,7 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(terms.broken_by(&found), None);
-        let moved = Terms { cpu: cpu + 1, ..terms };
+        let moved = ThreadConfig { cpu: cpu + 1, ..terms };
         let Some(Deviation::Differs { found, asked, at_ns: None }) = moved.broken_by(&found) else {
             panic!("the CPU differs")
         };
@@ -229,9 +229,10 @@ mod tests {
     #[test]
     fn what_was_not_asked_for_is_left_out_and_what_was_becomes_an_error() {
         let impossible = 100;
-        let default = settle(Wish::new(None, Policy::Fifo), Wish::new(None, impossible)).unwrap();
+        let default =
+            settle(Choice::new(None, Policy::Fifo), Choice::new(None, impossible)).unwrap();
         assert!(matches!(default, (Policy::Other, 0, Some(OsError { errno: Some(_), .. }))));
-        let asked = settle(Wish::new(None, Policy::Fifo), Wish::new(Some(impossible), 90));
+        let asked = settle(Choice::new(None, Policy::Fifo), Choice::new(Some(impossible), 90));
         assert!(asked.unwrap_err().to_string().starts_with("--priority 100 is not available"));
     }
 }

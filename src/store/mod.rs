@@ -98,7 +98,7 @@ pub(crate) enum FindError {
     },
     /// No place for runs.
     #[error("no place for runs: set HOME, XDG_DATA_HOME or TARDY_STORE, or use --store")]
-    NoPlace,
+    SlotError,
 }
 
 /// A directory of run directories.
@@ -120,7 +120,7 @@ impl Store {
             .or_else(|| set("TARDY_STORE"))
             .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("tardy/runs")))
             .or_else(|| set("HOME").map(|home| home.join(".local/share/tardy/runs")))
-            .ok_or(FindError::NoPlace)?;
+            .ok_or(FindError::SlotError)?;
         Ok(Self { root })
     }
 

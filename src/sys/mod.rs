@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the one room for system calls that no crate wraps safely")]
 
 pub mod address;
-pub mod bell;
+pub mod notifier;
 pub mod capabilities;
 pub mod child;
 pub mod clock;
@@ -50,6 +50,6 @@ pub mod text;
 pub mod timer;
 pub mod timestamps;
 pub mod tsc;
-pub mod unhurried;
+pub mod timeout_writer;
 pub mod usage;
 pub mod zmq;

@@ -229,7 +229,7 @@ pub fn reset_child_signal() -> io::Result<()> {
 
 /// How far the calling process comes before its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precedence {
+pub enum ParentPriority {
     /// `SCHED_FIFO` priority 1.
     RealTime,
     /// Nice -20.
@@ -240,15 +240,15 @@ pub enum Precedence {
 
 /// Puts the calling process before its children, as far as its rights go. Children are born with
 /// `SCHED_OTHER` and nice 0 in any case.
-pub fn take_precedence() -> Precedence {
+pub fn take_precedence() -> ParentPriority {
     if set_policy(libc::SCHED_FIFO, 1).is_ok() {
-        return Precedence::RealTime;
+        return ParentPriority::RealTime;
     }
     // Resetting the children's nice value needs the flag, and the flag needs no right.
     let reset = set_policy(libc::SCHED_OTHER, 0);
     match reset.and(process::setpriority_process(None, -20).map_err(io::Error::from)) {
-        Ok(()) => Precedence::Nice,
-        Err(_) => Precedence::Equal,
+        Ok(()) => ParentPriority::Nice,
+        Err(_) => ParentPriority::Equal,
     }
 }
 

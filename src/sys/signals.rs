@@ -18,7 +18,7 @@ use signal_hook::{
 };
 use tardy_hot::clock::now_ns;
 
-use super::bell::Bell;
+use super::notifier::Notifier;
 
 /// What [`Quit`] listens for, so that the machine is restored: all signals that end a process and
 /// are sent from outside, but SIGKILL.
@@ -102,7 +102,7 @@ impl Quit {
     ///
     /// # Errors
     /// What the kernel says to a signal handler.
-    pub fn rings(&self, bell: &Bell) -> io::Result<()> {
+    pub fn rings(&self, bell: &Notifier) -> io::Result<()> {
         for &signal in &self.heard {
             let own = bell.clone();
             // SAFETY: the handler makes one system call, which is allowed in a handler.
@@ -125,7 +125,7 @@ impl Quit {
 ///
 /// # Errors
 /// What the kernel says to a signal handler.
-pub fn ring_at_resize(bell: &Bell) -> io::Result<()> {
+pub fn ring_at_resize(bell: &Notifier) -> io::Result<()> {
     let own = bell.clone();
     // SAFETY: the handler makes one system call, which is allowed in a handler.
     unsafe { signal_hook::low_level::register(SIGWINCH, move || own.ring()) }.map(drop)

@@ -25,7 +25,7 @@ use crate::{
     stages::Records,
     stop::Stop,
     traced::TraceControl,
-    trips::{LatePacket, LateWay, WaySeries},
+    trips::{LateLeg, LatePacket, WaySeries},
     wakeup::{Counted, Kept, Series, Sink},
 };
 
@@ -206,7 +206,7 @@ impl<S: Sink> Sink for TracedCycles<S> {
     #[inline(always)]
     fn take(&mut self, sample: Sample) {
         let Sample { t_ns, latency_ns } = sample;
-        let woken = self.records.record(0).map(LateWay::read).unwrap_or_default();
+        let woken = self.records.record(0).map(LateLeg::read).unwrap_or_default();
         match woken.parts(t_ns, t_ns + latency_ns) {
             Some(parts) => self.way.record(parts),
             None => {
@@ -229,7 +229,7 @@ impl<S: Sink> Sink for TracedCycles<S> {
 impl<S> TracedCycles<S> {
     #[cold]
     #[inline(never)]
-    fn hand_over(&mut self, Sample { t_ns, latency_ns }: Sample, way: LateWay) {
+    fn hand_over(&mut self, Sample { t_ns, latency_ns }: Sample, way: LateLeg) {
         self.late.push(LatePacket { t_ns, latency_ns, sent_ns: t_ns, way, ..Default::default() });
     }
 }

@@ -53,7 +53,7 @@ pub struct Plain {
 
 /// Whatever comes, sent back as it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Anything;
+pub struct RawEcho;
 
 /// Packets of one session and size, sent back with both of the echo's times in them.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ impl Answer for Plain {
     }
 }
 
-impl Answer for Anything {
+impl Answer for RawEcho {
     const STAMPS: bool = false;
 
     #[inline(always)]
@@ -296,13 +296,13 @@ pub struct Pieces {
 /// A datagram socket that anybody may send to; each answer goes to who sent last. The descriptor
 /// is the caller's.
 #[derive(Debug)]
-pub struct Strangers {
+pub struct UnconnectedUdp {
     descriptor: c_int,
     from: libc::sockaddr_storage,
     from_len: libc::socklen_t,
 }
 
-impl Strangers {
+impl UnconnectedUdp {
     /// Of that socket.
     #[must_use]
     pub fn new(descriptor: c_int) -> Self {
@@ -419,7 +419,7 @@ impl EchoIo for Pieces {
     }
 }
 
-impl EchoIo for Strangers {
+impl EchoIo for UnconnectedUdp {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, c_int> {
         let (at, length) = (into.as_mut_ptr().cast::<c_void>(), into.len());

@@ -226,7 +226,7 @@ pub fn periodic<C: TaskCpu, B: Bursts, S: Sink>(
 
 /// A task that never sleeps: frame after frame of the same work.
 #[derive(Debug, Clone, Copy)]
-pub struct FlatOut {
+pub struct BusyTask {
     /// The work of a frame.
     pub loops: u64,
     /// So long that takes alone, ns.
@@ -238,7 +238,7 @@ pub struct FlatOut {
 /// Returns why it ended, and how many samples of `until` are left.
 #[inline(never)]
 pub fn flat_out<C: TaskCpu, S: Sink>(
-    task: FlatOut,
+    task: BusyTask,
     cpu: &mut C,
     sink: &mut S,
     until: Until,

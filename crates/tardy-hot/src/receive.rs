@@ -34,7 +34,7 @@ mod order;
 mod sender;
 
 pub use control::{Stamps, stamps};
-pub use filter::{Anybody, Filter, Own, Verdict};
+pub use filter::{AcceptAll, Filter, Own, Verdict};
 pub use inlet::{Await, Block, Epoll, Inlet, Ppoll, SpinReceive};
 pub use order::{SequencePosition, SequenceTracker};
 pub use sender::{ScheduledSender, Sent, Times};

@@ -48,7 +48,7 @@ pub const GUARD_NS: i64 = 5_000;
 
 /// What was there to be received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Got {
+pub enum RecvOutcome {
     /// One packet.
     Packet(Packet),
     /// Something else, which is gone now.
@@ -69,7 +69,7 @@ pub trait Packets {
     ///
     /// # Errors
     /// The `errno` of the system call; `ECONNRESET` where the other end is gone.
-    fn receive(&mut self) -> Result<Got, c_int>;
+    fn receive(&mut self) -> Result<RecvOutcome, c_int>;
 
     /// Sleeps until there is something to receive, or until `until_ns`.
     ///
@@ -368,11 +368,11 @@ fn take<P: Packets, W: Pacing, A: Arrivals>(
     end: &mut StreamEnd<'_, P, W, A>,
 ) -> Result<bool, c_int> {
     match end.port.receive()? {
-        Got::Nothing => return Ok(false),
-        Got::Packet(packet) if packet.session == end.session => {
+        RecvOutcome::Nothing => return Ok(false),
+        RecvOutcome::Packet(packet) if packet.session == end.session => {
             end.passages.take(Passage { packet, received_ns: clock::now_ns() });
         }
-        Got::Packet(_) | Got::Foreign => add(&end.counts.foreign),
+        RecvOutcome::Packet(_) | RecvOutcome::Foreign => add(&end.counts.foreign),
     }
     Ok(true)
 }

@@ -31,7 +31,7 @@ pub struct TripParts {
 /// What the BPF side saw of the receiver of a message that was late. Times are
 /// `CLOCK_MONOTONIC` ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LateWay {
+pub struct LateLeg {
     /// It was made runnable; 0 where it had not gone to sleep.
     pub waking_ns: i64,
     /// It was switched in.
@@ -52,9 +52,9 @@ pub struct LateTrip {
     /// When the remote endpoint had the message.
     pub turned_ns: i64,
     /// To the remote endpoint.
-    pub there: LateWay,
+    pub there: LateLeg,
     /// To the local one.
-    pub back: LateWay,
+    pub back: LateLeg,
 }
 
 /// Earlier packets that a thread saw to before it came to a late one.
@@ -77,7 +77,7 @@ pub struct LatePacket {
     pub sent_ns: i64,
     /// The last wake-up of that thread by then: on the way of the packet, or before that where it
     /// found the thread awake.
-    pub way: LateWay,
+    pub way: LateLeg,
     /// Since when its sender was behind with what it sent: when the first of these was due; that is
     /// this packet where the others had been sent by its time, and 0 where nobody has a schedule.
     pub behind_since_ns: i64,
@@ -91,7 +91,7 @@ pub struct LatePacket {
     pub follows_later: bool,
 }
 
-impl LateWay {
+impl LateLeg {
     /// Bytes that it has between two processes.
     pub const BYTES: usize = 40;
 
@@ -126,7 +126,7 @@ impl LateWay {
         if way.is_some() { last } else { last.without_wake_up() }
     }
 
-    /// For another process, which reads it by [`LateWay::from_bytes`].
+    /// For another process, which reads it by [`LateLeg::from_bytes`].
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let cpus = u64::from(self.cpus.0) | u64::from(self.cpus.1) << 32;
@@ -246,8 +246,8 @@ impl<S> TracedTrips<'_, S> {
             t_ns: sample.t_ns,
             latency_ns: sample.latency_ns,
             turned_ns,
-            there: LateWay::of(self.far, ways.0),
-            back: LateWay::of(self.near, ways.1),
+            there: LateLeg::of(self.far, ways.0),
+            back: LateLeg::of(self.near, ways.1),
         });
     }
 }
@@ -301,7 +301,7 @@ impl<S> TracedPackets<'_, S> {
     #[inline(never)]
     fn hand_over(&mut self, sample: Sample) {
         let Sample { t_ns, latency_ns } = sample;
-        let (sent_ns, way) = (t_ns, LateWay::read(self.record));
+        let (sent_ns, way) = (t_ns, LateLeg::read(self.record));
         self.late.push(LatePacket { t_ns, latency_ns, sent_ns, way, ..LatePacket::default() });
     }
 }
@@ -387,8 +387,8 @@ mod tests {
         far.switch_cpu.store(2, Ordering::Relaxed);
         far.stopped_from_ns.store(7, Ordering::Relaxed);
         let (.., late) = late_over(99, &record(140, 145), &far);
-        let there = LateWay { waking_ns: 120, switch_ns: 140, cpus: (1, 2), stopped_ns: (7, 0) };
-        let back = LateWay::default();
+        let there = LateLeg { waking_ns: 120, switch_ns: 140, cpus: (1, 2), stopped_ns: (7, 0) };
+        let back = LateLeg::default();
         assert_eq!(late, [LateTrip { t_ns: 100, latency_ns: 100, turned_ns: 150, there, back }]);
         assert_eq!(late_over(100, &record(170, 185), &far).2, [], "not late");
     }
@@ -422,7 +422,7 @@ mod tests {
         let mut late = Vec::new();
         reader.drain(|packet| late.push(packet));
         let (t_ns, latency_ns) = (130, 70);
-        let way = LateWay { waking_ns: 120, switch_ns: 140, ..LateWay::default() };
+        let way = LateLeg { waking_ns: 120, switch_ns: 140, ..LateLeg::default() };
         let second = LatePacket { t_ns, latency_ns, sent_ns: t_ns, way, ..LatePacket::default() };
         assert_eq!((late, whole.tally.totals().count), (vec![second], 2));
     }

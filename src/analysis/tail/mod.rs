@@ -155,7 +155,7 @@ pub fn model(pieces: TailPieces<'_>, periods_s: &[f64], is_steady: bool) -> Resu
     if !higher.iter().all(is_same) {
         return Err(Refusal::Unstable);
     }
-    chosen.foresees(pieces)?;
+    chosen.predicts_second_half(pieces)?;
     let per_s = excesses.len() as f64 / pieces.length_s;
     let level = |period_s: &f64| {
         let clusters = per_s * period_s;
@@ -213,7 +213,7 @@ impl Candidate {
     /// Whether the first half of the run foresees the maximum of the second. It must lie between
     /// the level that this time exceeds almost surely and the one that it hardly ever does, at the
     /// outer ends of their intervals.
-    fn foresees(&self, pieces: TailPieces<'_>) -> Result<(), Refusal> {
+    fn predicts_second_half(&self, pieces: TailPieces<'_>) -> Result<(), Refusal> {
         let middle = pieces.maxima_ns.len() / 2;
         let early: Vec<f64> = self
             .clusters

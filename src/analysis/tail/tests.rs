@@ -60,8 +60,8 @@ fn a_second_half_that_nobody_foresaw_is_refused() {
     outlier[450] = 900_000.0;
     let clusters = cluster_maxima(&maxima, 24_000.0);
     let candidate = Candidate { threshold: 24_000.0, clusters };
-    assert_eq!(candidate.foresees(pieces(&maxima)), Ok(()));
-    let found = candidate.foresees(pieces(&outlier));
+    assert_eq!(candidate.predicts_second_half(pieces(&maxima)), Ok(()));
+    let found = candidate.predicts_second_half(pieces(&outlier));
     assert!(matches!(found, Err(Refusal::Unforeseen { max_ns: 900_000.0, .. })), "{found:?}");
     assert!(model(pieces(&outlier), &TIMES, true).is_err());
 }

@@ -24,7 +24,7 @@ use rustix::{
 
 use crate::{
     live::{self, Ink, LiveView, ViewState},
-    sys::{signals::Quit, unhurried::Unhurried},
+    sys::{signals::Quit, timeout_writer::TimeoutWriter},
 };
 
 /// How long a terminal that nobody reads is waited for by those who want to leave it.
@@ -32,8 +32,8 @@ pub(in crate::cli) const FAREWELL: Duration = Duration::from_millis(100);
 
 /// A write that waits continues waiting until the view is to end: over a slow line that is all
 /// right, and on a terminal that nobody reads SIGTERM still ends it.
-type GivesUp = Box<dyn FnMut(Duration) -> bool>;
-type Out = BufWriter<Unhurried<GivesUp>>;
+type WriteDeadline = Box<dyn FnMut(Duration) -> bool>;
+type Out = BufWriter<TimeoutWriter<WriteDeadline>>;
 
 /// A terminal in full-screen mode; when it goes the terminal is as before.
 pub(super) struct Screen {
@@ -52,8 +52,9 @@ impl Screen {
     /// What the system says.
     pub(super) fn take(quit: Quit) -> io::Result<Self> {
         let before = tcgetattr(io::stdin().as_fd())?;
-        let gives_up: GivesUp = Box::new(move |waited| quit.seen().is_some() && waited > FAREWELL);
-        let out = BufWriter::new(Unhurried::new(io::stdout(), gives_up)?);
+        let gives_up: WriteDeadline =
+            Box::new(move |waited| quit.seen().is_some() && waited > FAREWELL);
+        let out = BufWriter::new(TimeoutWriter::new(io::stdout(), gives_up)?);
         let terminal = Terminal::new(CrosstermBackend::new(out))?;
         restore_at_panic(before.clone());
         let mut raw = before.clone();
@@ -95,7 +96,7 @@ pub(in crate::cli) fn give_back(out: &mut impl io::Write, before: &Termios) {
 fn restore_at_panic(before: Termios) {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |what| {
-        if let Ok(mut out) = Unhurried::new(io::stdout(), |waited| waited > FAREWELL) {
+        if let Ok(mut out) = TimeoutWriter::new(io::stdout(), |waited| waited > FAREWELL) {
             give_back(&mut out, &before);
         }
         say(what);

@@ -303,7 +303,7 @@ mod tests {
         import,
     };
 
-    fn counts(sheet: &import::Sheet) -> Vec<u64> {
+    fn counts(sheet: &import::ImportedData) -> Vec<u64> {
         import::tests::series(sheet).into_iter().map(|(_, count, ..)| count).collect()
     }
 

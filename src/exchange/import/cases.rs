@@ -2,7 +2,7 @@
 //! right of each. Names and hosts in `tests/fixtures/imports` are made up.
 
 use super::{
-    ImportOptions, LatencyUnit, Sheet,
+    ImportOptions, ImportedData, LatencyUnit,
     tests::{caveats, made, read_as, series, text},
 };
 use crate::{
@@ -19,7 +19,7 @@ macro_rules! case {
     };
 }
 
-fn mean_ns(sheet: &Sheet, number: usize) -> i64 {
+fn mean_ns(sheet: &ImportedData, number: usize) -> i64 {
     let totals = &sheet.series[number].totals;
     totals.sum_ns / i64::try_from(totals.count).unwrap()
 }
@@ -181,7 +181,7 @@ fn the_width_of_columns_is_a_guess_that_the_user_may_correct() {
 }
 
 /// The run as cyclictest would have written it, read again.
-fn there_and_back(sheet: &Sheet) -> [Sheet; 2] {
+fn there_and_back(sheet: &ImportedData) -> [ImportedData; 2] {
     let (_place, run, _) = made(sheet);
     let counted = CountedRun::read(run).unwrap();
     let style = CyclictestStyle { unit_ns: 1_000, bins: None, has_sums: false };

@@ -3,7 +3,7 @@
 use super::{
     ImportOptions,
     fields::{Numbers, separator, split, unit_of},
-    sheet::{LatencyUnit, Sheet},
+    imported_data::{ImportedData, LatencyUnit},
     source::{ImportError, Source},
 };
 use crate::limits::import::MOST_NAME;
@@ -25,7 +25,7 @@ pub struct ColumnMap {
 }
 
 /// It says nothing of itself.
-pub(super) const fn is_it(_head: &str) -> bool {
+pub(super) const fn matches_format(_head: &str) -> bool {
     false
 }
 
@@ -47,11 +47,14 @@ struct Shape {
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
     let Some(map) = &options.columns else {
         return Err(ImportError::new("--latency-column NAME says which column has the latencies"));
     };
-    let mut sheet = Sheet::new("CSV", None);
+    let mut sheet = ImportedData::new("CSV", None);
     let mut shape: Option<Shape> = None;
     while let Some((number, line)) = source.text()? {
         // Behind the header, a name may begin so.
@@ -88,7 +91,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 
 impl Shape {
     /// The fields of a row; those behind the last column are empty.
-    fn row(&mut self, line: &str, at: u64, sheet: &mut Sheet) -> Result<(), ImportError> {
+    fn row(&mut self, line: &str, at: u64, sheet: &mut ImportedData) -> Result<(), ImportError> {
         let fields = split(line, self.mark).map_err(ImportError::new)?;
         let extra = fields.iter().skip(self.fields).any(|field| !field.is_empty());
         if fields.len() < self.fields || extra {
@@ -108,7 +111,7 @@ fn sample(
     fields: &[String],
     at: u64,
     shape: &mut Shape,
-    sheet: &mut Sheet,
+    sheet: &mut ImportedData,
 ) -> Result<(), ImportError> {
     let field = |at: usize| fields.get(at).map_or("", String::as_str);
     let Shape { places, numbers, unit, .. } = shape;
@@ -148,7 +151,7 @@ impl ColumnMap {
         &self,
         line: &str,
         options: &ImportOptions,
-        sheet: &mut Sheet,
+        sheet: &mut ImportedData,
     ) -> Result<(Shape, bool), String> {
         let mark = separator(line);
         // Of one column alone a comma might separate it from the next.
@@ -200,7 +203,7 @@ mod tests {
         latency: &str,
         time: Option<&str>,
         by: Option<&str>,
-    ) -> Result<Sheet, ImportError> {
+    ) -> Result<ImportedData, ImportError> {
         let columns = ColumnMap {
             latency: latency.into(),
             time: time.map(str::to_owned),

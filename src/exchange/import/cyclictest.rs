@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ImportOptions,
-    sheet::{LatencyUnit, Sheet},
+    imported_data::{ImportedData, LatencyUnit},
     source::{ImportError, Source, without_escapes},
     stated::{Beyond, Stated},
 };
@@ -39,7 +39,7 @@ const MOST_BEHIND: u64 = 10;
 const SECOND_RUN: &str = "a second run begins here: import one file for each";
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let is_histogram = head.lines().any(|line| line.trim_end() == "# Histogram");
     is_histogram || head.lines().any(|line| thread_line(&without_escapes(line), 0).is_some())
 }
@@ -146,13 +146,16 @@ fn says_ns(line: &str) -> bool {
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
     let mut found = Found::default();
     while let Some((number, line)) = source.text()? {
         let taken = found.take(&line, number, source.is_whole());
         taken.map_err(|what| ImportError::at(number, what))?;
     }
-    let mut sheet = Sheet::new("cyclictest", Some("timer"));
+    let mut sheet = ImportedData::new("cyclictest", Some("timer"));
     let by_width = found.threads.values().find_map(|thread| thread.unit);
     let by_command = found.is_of_ns.then_some(LatencyUnit::Nanoseconds);
     let own = by_command.or(by_width);
@@ -250,7 +253,7 @@ impl Found {
         self.totals.get(name)?.1.get(thread).copied()
     }
 
-    fn histogram(&self, sheet: &mut Sheet, unit_ns: i64) -> Result<(), ImportError> {
+    fn histogram(&self, sheet: &mut ImportedData, unit_ns: i64) -> Result<(), ImportError> {
         let threads = self.totals.get(AVG).or_else(|| self.totals.get(MIN));
         let threads = threads.map(|(_, threads)| threads.len()).filter(|threads| *threads > 0);
         let has_end = self.rows.is_empty() || self.totals.contains_key(MAX);
@@ -330,7 +333,7 @@ impl Found {
         checked.map_err(|what| ImportError { line, what })
     }
 
-    fn summaries(&self, sheet: &mut Sheet, unit_ns: i64) -> Result<(), ImportError> {
+    fn summaries(&self, sheet: &mut ImportedData, unit_ns: i64) -> Result<(), ImportError> {
         for (number, thread) in &self.threads {
             let series = sheet.series(&format!("thread{number}"), None)?;
             let values = [thread.min, thread.mean, thread.max];
@@ -348,7 +351,7 @@ impl Found {
     }
 
     /// What the lines of threads say beside latencies.
-    fn parameters(&self, sheet: &mut Sheet) {
+    fn parameters(&self, sheet: &mut ImportedData) {
         let Some(first) = self.threads.values().next() else { return };
         sheet.parameter("priority", first.priority);
         sheet.parameter("interval_ns", first.interval_us.saturating_mul(1_000));
@@ -463,7 +466,7 @@ mod tests {
     #[test]
     fn the_mean_with_overflows_is_the_stated_one_or_an_upper_limit() {
         let sheet = text(HISTOGRAM).unwrap();
-        let mean = |sheet: &crate::exchange::import::Sheet| {
+        let mean = |sheet: &crate::exchange::import::ImportedData| {
             let totals = &sheet.series[0].totals;
             totals.sum_ns / i64::try_from(totals.count).unwrap()
         };

@@ -8,14 +8,14 @@
 
 use super::{
     ImportOptions,
-    sheet::{LatencyUnit, Sheet},
+    imported_data::{ImportedData, LatencyUnit},
     source::{ImportError, Source},
 };
 use crate::limits::import::MOST_THREADS;
 use crate::run::ImportCaveat;
 
 /// Whether it begins as such a file does: soon after lines about the machine come samples.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     // The last line may be cut.
     head.lines().take(200).filter(|line| sample(line.as_bytes()).is_some()).take(2).count() == 2
 }
@@ -61,8 +61,11 @@ struct Thread {
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("cyclictest", Some("timer"));
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("cyclictest", Some("timer"));
     let unit = options.unit.unwrap_or(LatencyUnit::Microseconds);
     let mut threads: Vec<Option<Thread>> = Vec::new();
     let (mut missing, mut samples) = (0_u64, 0_u64);

@@ -1,6 +1,6 @@
 //! Lines of tables: fields, which may be quoted, and their numbers.
 
-use super::{sheet::LatencyUnit, times::decimal};
+use super::{imported_data::LatencyUnit, times::decimal};
 
 /// Digits that a number is moved by: more is not a latency.
 const MOST_PLACES: i32 = 30;

@@ -11,7 +11,7 @@
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
     times::seconds_ns,
 };
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let is_first = |line: &str| line.starts_with("Running in ") && line.contains(" groups using ");
     let mut lines = head.lines();
     lines.any(is_first) && lines.any(|line| line.starts_with("Each sender will pass "))
@@ -31,8 +31,8 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("hackbench", None);
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("hackbench", None);
     let (mut how, mut what, mut lasted_ns) = (None, None, 0_u64);
     while let Some((number, line)) = source.text()? {
         let line = line.trim();

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use super::{
     ImportOptions, hdr_counts,
-    sheet::{LatencyUnit, Sheet},
+    imported_data::{ImportedData, LatencyUnit},
     source::{ImportError, Source},
 };
 use crate::{
@@ -36,7 +36,7 @@ const DAMAGED: &str = "its histogram cannot be unpacked (base64, zlib and counts
 const CUT: &str = ": the last line has no end; without it the rest can be imported";
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let mut lines = head.lines().take(100);
     lines.any(|line| {
         line.starts_with("#[Histogram log format version")
@@ -57,8 +57,11 @@ struct Times {
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("HdrHistogram log", None);
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("HdrHistogram log", None);
     let mut times = Times::default();
     let unit = options.unit.unwrap_or(LatencyUnit::Nanoseconds);
     while let Some((number, line)) = source.text()? {
@@ -81,7 +84,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 }
 
 impl Times {
-    fn comment(&mut self, comment: &str, sheet: &mut Sheet) {
+    fn comment(&mut self, comment: &str, sheet: &mut ImportedData) {
         let seconds = |name: &str| -> Option<f64> {
             // Go's library writes `Basetime`.
             let at = comment.to_ascii_lowercase().find(name)?;
@@ -149,7 +152,7 @@ impl Times {
         }
     }
 
-    fn put(&self, sheet: &mut Sheet) {
+    fn put(&self, sheet: &mut ImportedData) {
         let ms = self.began_s().map(|start_s| (start_s * 1e3).round() as i64);
         sheet.started_at = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
         sheet.duration_ns = (self.end_s > 0.0).then_some((self.end_s * 1e6).round() as u64 * 1_000);
@@ -158,7 +161,7 @@ impl Times {
 
 fn interval(
     line: &str,
-    sheet: &mut Sheet,
+    sheet: &mut ImportedData,
     times: &mut Times,
     unit: LatencyUnit,
 ) -> Result<(), ImportError> {

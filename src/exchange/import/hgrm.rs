@@ -16,7 +16,7 @@
 
 use super::{
     ImportOptions,
-    sheet::{LatencyUnit, Sheet},
+    imported_data::{ImportedData, LatencyUnit},
     source::{ImportError, Source},
 };
 use crate::{plain::cut, run::ImportCaveat};
@@ -25,7 +25,7 @@ use crate::{plain::cut, run::ImportCaveat};
 const FOOTER: [&str; 3] = ["#[Mean", "#[Max", "#[Buckets"];
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(is_heading)
 }
 
@@ -35,8 +35,11 @@ fn is_heading(line: &str) -> bool {
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("HdrHistogram", None);
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("HdrHistogram", None);
     let unit = options.unit.unwrap_or(LatencyUnit::Milliseconds);
     let series = sheet.series("all", None)?;
     let mut table: Option<Table> = None;
@@ -131,7 +134,7 @@ impl Table {
         &mut self,
         line: &str,
         unit: LatencyUnit,
-        sheet: &mut Sheet,
+        sheet: &mut ImportedData,
         series: usize,
     ) -> Result<(), String> {
         let of = |name: &str| -> Option<f64> {

@@ -14,7 +14,7 @@
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 const TITLE: &str = "--- Benchmarking simulated cpu of ";
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| line.starts_with(TITLE))
         && head.lines().any(|line| line.starts_with("Load") && line.contains("Latency +/- SD ("))
 }
@@ -44,8 +44,8 @@ struct Table {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("interbench", None);
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("interbench", None);
     let mut table: Option<Table> = None;
     while let Some((number, line)) = source.text()? {
         let refused =

@@ -18,15 +18,15 @@ use serde::Deserialize;
 
 use super::{
     ImportOptions,
+    imported_data::{ImportedData, LatencyUnit},
     json::json,
-    sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
     times::seconds_ns,
 };
 use crate::{plain::cut, run::ImportCaveat};
 
 /// Whether it begins as its JSON does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let text: String = head.chars().take(2_000).filter(|c| !c.is_whitespace()).collect();
     let versioned = text.starts_with("{\"version\":") || text.starts_with("{\"cpu\":{\"");
     versioned && text.contains("\"cpu") && !text.contains("rt_test_version")
@@ -52,7 +52,7 @@ struct SysInfo {
 
 impl SysInfo {
     /// What its numbers are in, ns.
-    fn unit_ns(&self, sheet: &mut Sheet) -> Result<i64, ImportError> {
+    fn unit_ns(&self, sheet: &mut ImportedData) -> Result<i64, ImportError> {
         match self.resolution_in_ns {
             Some(ns @ 1..=1_000_000_000) => Ok(ns),
             Some(ns) => Err(ImportError::new(format!(
@@ -75,9 +75,12 @@ struct Cpu {
 }
 
 /// Reads its JSON.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
     let results: Results = json(&source.whole()?, "jitterdebugger")?;
-    let mut sheet = Sheet::new("jitterdebugger", Some("timer"));
+    let mut sheet = ImportedData::new("jitterdebugger", Some("timer"));
     let unit_ns = match options.unit {
         Some(unit) => unit.ns(),
         None => results.sysinfo.unit_ns(&mut sheet)?,
@@ -131,8 +134,8 @@ fn sample(line: &str) -> Option<(u32, i64, i64)> {
 pub(super) fn read_samples(
     source: &mut Source<'_>,
     options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("jitterdebugger", Some("timer"));
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("jitterdebugger", Some("timer"));
     let mut last_ns: BTreeMap<u32, i64> = BTreeMap::new();
     let unit_ns = options.unit.unwrap_or(LatencyUnit::Microseconds).ns();
     while let Some((number, line)) = source.text()? {

@@ -50,12 +50,12 @@ fn with_nulls(bytes: &[u8]) -> Vec<u8> {
 fn no_number(text: &[u8]) -> Option<usize> {
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
     let word = text.get(sign..)?;
-    let is_it = |name: &&&[u8]| {
+    let matches_format = |name: &&&[u8]| {
         let own = word.get(..name.len()).unwrap_or_default();
         own.eq_ignore_ascii_case(name)
             && !word.get(name.len()).is_some_and(u8::is_ascii_alphanumeric)
     };
-    NO_NUMBERS.iter().find(is_it).map(|name| sign + name.len())
+    NO_NUMBERS.iter().find(matches_format).map(|name| sign + name.len())
 }
 
 fn in_words(error: &serde_json::Error, bytes: &[u8], what: &str) -> String {

@@ -16,8 +16,8 @@
 
 use super::{
     ImportOptions,
+    imported_data::ImportedData,
     lmbench_table::{LmbenchTable, plain_number},
-    sheet::Sheet,
     source::{ImportError, Source},
 };
 use crate::{
@@ -49,7 +49,7 @@ const NAMES: [&str; 19] = [
 ];
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| {
         let is_named = || NAMES.iter().any(|name| line.starts_with(name));
         (line.starts_with("[lmbench") && line.contains(" results for "))
@@ -62,8 +62,9 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut reader = Reader { sheet: Sheet::new("lmbench", None), table: None, left: [0; 3] };
+) -> Result<ImportedData, ImportError> {
+    let mut reader =
+        Reader { sheet: ImportedData::new("lmbench", None), table: None, left: [0; 3] };
     while let Some((number, line)) = source.text()? {
         let read = match line.trim_end() {
             line if !source.is_whole() && !line.is_empty() => Err("has no end of line".into()),
@@ -99,7 +100,7 @@ impl Left {
 }
 
 struct Reader {
-    sheet: Sheet,
+    sheet: ImportedData,
     table: Option<LmbenchTable>,
     /// Lines that are left out, by [`Left`].
     left: [u64; 3],
@@ -194,7 +195,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finished(mut self) -> Result<Sheet, ImportError> {
+    fn finished(mut self) -> Result<ImportedData, ImportError> {
         if self.sheet.figures.is_empty() {
             return Err(ImportError::new("it has no result of lmbench"));
         }
@@ -258,7 +259,7 @@ fn is_row(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::exchange::import::{
-        Sheet,
+        ImportedData,
         tests::{caveats, text},
     };
 
@@ -275,7 +276,7 @@ mod tests {
         \"size=16k ovr=0.91\n2 1.50\n\ntlb: 32 pages 3.25000 nanoseconds\n\n\
         Memory load latency\n\"stride=128\n0.00098 1.234\n\n";
 
-    fn figures(sheet: &Sheet) -> Vec<(&str, &str, f64)> {
+    fn figures(sheet: &ImportedData) -> Vec<(&str, &str, f64)> {
         let figures = sheet.figures.iter();
         figures.map(|(own, values)| (&*own.name, own.unit.as_str(), values[0])).collect()
     }

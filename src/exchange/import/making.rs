@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{sampled, sheet::Sheet};
+use super::{imported_data::ImportedData, sampled};
 use crate::{
     limits::log::MOST_SAMPLES,
     report::steadiness::found_in_log,
@@ -34,7 +34,7 @@ pub(crate) struct ImportedRun<'a> {
 }
 
 /// Writes the run; where that fails nothing is left.
-pub(crate) fn make(sheet: &Sheet, run: ImportedRun<'_>) -> Result<Document> {
+pub(crate) fn make(sheet: &ImportedData, run: ImportedRun<'_>) -> Result<Document> {
     for series in &sheet.series {
         let (name, count) = (&series.head.name, series.totals.count);
         ensure!(
@@ -57,7 +57,7 @@ pub(crate) fn make(sheet: &Sheet, run: ImportedRun<'_>) -> Result<Document> {
     Ok(document)
 }
 
-fn fill(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> Result<()> {
+fn fill(writer: &mut RunWriter, sheet: &ImportedData, document: &Document) -> Result<()> {
     writer.begin(document)?;
     if sheet.times_ns().is_some() {
         sampled::write(sheet, writer, document.log_interval_ns)?;
@@ -79,7 +79,7 @@ fn fill(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> Result<()
 }
 
 /// All that a histogram of the whole run holds.
-fn one_interval(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> Result<()> {
+fn one_interval(writer: &mut RunWriter, sheet: &ImportedData, document: &Document) -> Result<()> {
     for (number, series) in sheet.series.iter().enumerate() {
         let span = IntervalSpan {
             tag: series.head.name.clone(),
@@ -92,7 +92,7 @@ fn one_interval(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> R
     Ok(())
 }
 
-fn document(sheet: &Sheet, run: &ImportedRun<'_>) -> Document {
+fn document(sheet: &ImportedData, run: &ImportedRun<'_>) -> Document {
     let started = sheet.started_at.or(run.written_at).unwrap_or_default();
     let duration_ns = sheet.duration_ns.unwrap_or(0);
     let ended = started.checked_add(jiff::SignedDuration::from_nanos_i128(duration_ns.into()));
@@ -150,7 +150,7 @@ fn document(sheet: &Sheet, run: &ImportedRun<'_>) -> Document {
 
 /// Of samples with times a thousandth of the run, as [`RunParameters::log_interval_ns`] has it;
 /// else all of it.
-fn log_interval_ns(sheet: &Sheet, duration_ns: u64) -> i64 {
+fn log_interval_ns(sheet: &ImportedData, duration_ns: u64) -> i64 {
     let duration_ns = i64::try_from(duration_ns).unwrap_or(i64::MAX);
     match sheet.times_ns() {
         Some(_) => RunParameters { duration_ns: Some(duration_ns), ..RunParameters::default() }
@@ -159,7 +159,7 @@ fn log_interval_ns(sheet: &Sheet, duration_ns: u64) -> i64 {
     }
 }
 
-fn parameters(sheet: &Sheet, run: &ImportedRun<'_>) -> Map<String, Value> {
+fn parameters(sheet: &ImportedData, run: &ImportedRun<'_>) -> Map<String, Value> {
     let mut parameters = sheet.parameters.clone();
     let file = run.file.file_name().map(|name| name.to_string_lossy().into_owned());
     let texts = [
@@ -177,7 +177,7 @@ fn parameters(sheet: &Sheet, run: &ImportedRun<'_>) -> Map<String, Value> {
 const FEW_SAMPLES: u64 = 10;
 
 /// The series with the fewest samples, where these are few.
-fn few_samples(sheet: &Sheet) -> Option<ImportCaveat> {
+fn few_samples(sheet: &ImportedData) -> Option<ImportCaveat> {
     let whole = sheet.series.iter().filter(|own| !own.head.is_stage() && own.totals.count > 0);
     let fewest = whole.min_by_key(|own| own.totals.count)?;
     let (series, samples) = (fewest.head.name.clone(), fewest.totals.count);
@@ -186,7 +186,7 @@ fn few_samples(sheet: &Sheet) -> Option<ImportCaveat> {
 }
 
 /// What a run has and the file does not say.
-fn missing(sheet: &Sheet) -> Option<ImportCaveat> {
+fn missing(sheet: &ImportedData) -> Option<ImportCaveat> {
     let facts = &sheet.facts;
     let has_timeless = sheet.peaks.iter().any(|peak| peak.at_ns.is_none());
     let is_wakeup = sheet.same_as == Some("timer");

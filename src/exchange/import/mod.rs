@@ -31,7 +31,7 @@ mod rtla_analysis;
 mod rtla_blame;
 mod rtla_top;
 mod sampled;
-mod sheet;
+mod imported_data;
 mod sockperf;
 mod source;
 mod spools;
@@ -48,8 +48,8 @@ pub(super) mod tests;
 use std::io::Read;
 
 pub use columns::ColumnMap;
+pub use imported_data::{ImportedData, LatencyUnit};
 pub(crate) use making::{ImportedRun, make};
-pub use sheet::{LatencyUnit, Sheet};
 pub use source::ImportError;
 pub(crate) use wult_info::MOST_INFO;
 
@@ -70,7 +70,7 @@ pub struct ImportOptions {
 
 impl ImportOptions {
     /// The unit that the user says; else what was found by other signs, or is usual, with a caveat.
-    fn unit_or(&self, guessed: LatencyUnit, sheet: &mut Sheet) -> LatencyUnit {
+    fn unit_or(&self, guessed: LatencyUnit, sheet: &mut ImportedData) -> LatencyUnit {
         self.unit.unwrap_or_else(|| {
             sheet.caveats.push(ImportCaveat::UnitAssumed { unit: guessed.name() });
             guessed
@@ -112,8 +112,8 @@ pub struct ImportFormat {
     /// Of which program, in a line of help.
     pub help: &'static str,
     unit: UnitFrom,
-    is_it: fn(&str) -> bool,
-    read: fn(&mut Source<'_>, &ImportOptions) -> Result<Sheet, ImportError>,
+    matches_format: fn(&str) -> bool,
+    read: fn(&mut Source<'_>, &ImportOptions) -> Result<ImportedData, ImportError>,
 }
 
 /// Formats whose lines come from consoles and logs, so that some of them may have a stamp: no line
@@ -129,147 +129,147 @@ pub const FORMATS: &[ImportFormat] = &[
         name: "rt-tests-json",
         help: "JSON of cyclictest, oslat and others of rt-tests",
         unit: UnitFrom::User,
-        is_it: rt_tests_json::is_it,
+        matches_format: rt_tests_json::matches_format,
         read: rt_tests_json::read,
     },
     ImportFormat {
         name: "hlog",
         help: "HdrHistogram's interval log, of any version",
         unit: UnitFrom::User,
-        is_it: hdr_log::is_it,
+        matches_format: hdr_log::matches_format,
         read: hdr_log::read,
     },
     ImportFormat {
         name: "hgrm",
         help: "HdrHistogram's percentile distribution, as wrk2 prints it",
         unit: UnitFrom::User,
-        is_it: hgrm::is_it,
+        matches_format: hgrm::matches_format,
         read: hgrm::read,
     },
     ImportFormat {
         name: "rtla",
         help: "Histograms of rtla timerlat hist and rtla osnoise hist",
         unit: UnitFrom::File,
-        is_it: rtla::is_it,
+        matches_format: rtla::matches_format,
         read: rtla::read,
     },
     ImportFormat {
         name: "rtla-top",
         help: "Tables of rtla timerlat top and rtla osnoise top",
         unit: UnitFrom::File,
-        is_it: rtla_top::is_it,
+        matches_format: rtla_top::matches_format,
         read: rtla_top::read,
     },
     ImportFormat {
         name: "rtla-analysis",
         help: "The auto-analysis of rtla timerlat (-a, --aa-only) without a table",
         unit: UnitFrom::Always(US),
-        is_it: rtla_analysis::is_it,
+        matches_format: rtla_analysis::matches_format,
         read: rtla_analysis::read,
     },
     ImportFormat {
         name: "rteval",
         help: "The summary.xml of rteval",
         unit: UnitFrom::Always(US),
-        is_it: rteval::is_it,
+        matches_format: rteval::matches_format,
         read: rteval::read,
     },
     ImportFormat {
         name: "xenomai",
         help: "Output of latency and latmus of Xenomai and EVL",
         unit: UnitFrom::Always(US),
-        is_it: xenomai::is_it,
+        matches_format: xenomai::matches_format,
         read: xenomai::read,
     },
     ImportFormat {
         name: "oslat",
         help: "Text of oslat",
         unit: UnitFrom::Always(US),
-        is_it: oslat::is_it,
+        matches_format: oslat::matches_format,
         read: oslat::read,
     },
     ImportFormat {
         name: "sockperf",
         help: "The --full-log of sockperf",
         unit: UnitFrom::Always(US),
-        is_it: sockperf::is_it,
+        matches_format: sockperf::matches_format,
         read: sockperf::read,
     },
     ImportFormat {
         name: "jitterdebugger",
         help: "JSON of jitterdebugger",
         unit: UnitFrom::User,
-        is_it: jitterdebugger::is_it,
+        matches_format: jitterdebugger::matches_format,
         read: jitterdebugger::read,
     },
     ImportFormat {
         name: "jittersamples",
         help: "Samples of jitterdebugger, as jittersamples prints them",
         unit: UnitFrom::User,
-        is_it: jitterdebugger::is_samples,
+        matches_format: jitterdebugger::is_samples,
         read: jitterdebugger::read_samples,
     },
     ImportFormat {
         name: "perf-timehist",
         help: "Table of perf sched timehist",
         unit: UnitFrom::File,
-        is_it: perf_timehist::is_it,
+        matches_format: perf_timehist::matches_format,
         read: perf_timehist::read,
     },
     ImportFormat {
         name: "perf-script",
         help: "Wake-ups and switches of perf sched script and perf script",
         unit: UnitFrom::File,
-        is_it: perf_script::is_it,
+        matches_format: perf_script::matches_format,
         read: perf_script::read,
     },
     ImportFormat {
         name: "hackbench",
         help: "Times of hackbench",
         unit: UnitFrom::File,
-        is_it: hackbench::is_it,
+        matches_format: hackbench::matches_format,
         read: hackbench::read,
     },
     ImportFormat {
         name: "interbench",
         help: "Tables of interbench",
         unit: UnitFrom::File,
-        is_it: interbench::is_it,
+        matches_format: interbench::matches_format,
         read: interbench::read,
     },
     ImportFormat {
         name: "lmbench",
         help: "Results of lmbench, or the output of its programs",
         unit: UnitFrom::File,
-        is_it: lmbench::is_it,
+        matches_format: lmbench::matches_format,
         read: lmbench::read,
     },
     ImportFormat {
         name: "wult",
         help: "A result of wult or ndl: datapoints.csv with info.yml beside it",
         unit: UnitFrom::File,
-        is_it: wult::is_it,
+        matches_format: wult::matches_format,
         read: wult::read,
     },
     ImportFormat {
         name: "cyclictest",
         help: "Text of cyclictest: its lines of threads, or the histogram of -h and -H",
         unit: UnitFrom::User,
-        is_it: cyclictest::is_it,
+        matches_format: cyclictest::matches_format,
         read: cyclictest::read,
     },
     ImportFormat {
         name: "cyclictest-stream",
         help: "Samples of cyclictest -v",
         unit: UnitFrom::User,
-        is_it: cyclictest_stream::is_it,
+        matches_format: cyclictest_stream::matches_format,
         read: cyclictest_stream::read,
     },
     ImportFormat {
         name: "csv",
         help: "A table whose columns --latency-column, --time-column and --series-column name",
         unit: UnitFrom::User,
-        is_it: columns::is_it,
+        matches_format: columns::matches_format,
         read: columns::read,
     },
 ];
@@ -308,7 +308,7 @@ pub fn read(
     from: impl Read,
     format: Option<&'static ImportFormat>,
     options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
+) -> Result<ImportedData, ImportError> {
     let mut source = Source::new(packed::plain(from)?);
     let mut head = source.head()?;
     // A mark that editors of other systems put before a text.
@@ -327,12 +327,12 @@ pub fn read(
 }
 
 fn looks_like(format: &ImportFormat, head: &[u8]) -> bool {
-    (format.is_it)(&String::from_utf8_lossy(head))
+    (format.matches_format)(&String::from_utf8_lossy(head))
 }
 
 /// Whether it looks like this without what other programs put before its lines.
 fn is_prefixed(format: &ImportFormat, head: &[u8]) -> bool {
-    (format.is_it)(&source::without_prefixes(head))
+    (format.matches_format)(&source::without_prefixes(head))
 }
 
 /// What it looks like, and whether only without what other programs put before its lines.

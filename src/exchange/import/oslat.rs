@@ -13,7 +13,7 @@
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
 };
 use crate::{plain::cut, run::ImportCaveat};
@@ -22,7 +22,7 @@ use crate::{plain::cut, run::ImportCaveat};
 pub(super) const UNDISTURBED_US: i64 = 1;
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| line.starts_with("oslat V "))
         || head.lines().any(|line| line.trim_start().starts_with("001 (us):"))
 }
@@ -31,8 +31,8 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("oslat", Some("noise"));
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("oslat", Some("noise"));
     let (mut cores, mut maxima) = (Vec::new(), Vec::new());
     let mut rows: Vec<(i64, Vec<u64>)> = Vec::new();
     while let Some((number, line)) = source.text()? {
@@ -70,7 +70,7 @@ pub(super) fn read(
 }
 
 fn put(
-    sheet: &mut Sheet,
+    sheet: &mut ImportedData,
     cores: &[u64],
     rows: &[(i64, Vec<u64>)],
     maxima: &[u64],

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 
 use super::{
     ImportOptions,
+    imported_data::ImportedData,
     perf_tasks::{TaskSeries, TaskWakeUp},
-    sheet::Sheet,
     source::{ImportError, Source},
     times::seconds_ns,
 };
@@ -35,7 +35,7 @@ const WAKE_UPS: [&str; 3] = ["sched_waking: ", "sched_wakeup: ", "sched_wakeup_n
 const SWITCH: &str = "sched_switch: ";
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let is_event = |line: &str| matches!(event(line), Some(Ok(_)));
     // A record may begin with wake-ups; a heading of others has neither.
     head.lines().any(|line| line.contains("==>") && is_event(line))
@@ -51,8 +51,8 @@ enum TaskEvent<'a> {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("perf script", None);
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("perf script", None);
     let mut found = Found::default();
     while let Some((number, line)) = source.text()? {
         if let Some(heading) = line.strip_prefix('#') {
@@ -123,7 +123,7 @@ impl Found {
         &mut self,
         time: &str,
         event: TaskEvent<'_>,
-        sheet: &mut Sheet,
+        sheet: &mut ImportedData,
     ) -> Result<(), ImportError> {
         let t_ns = seconds_ns(time).filter(|ns| *ns >= 0).ok_or_else(|| {
             ImportError::new(format!("\"{}\" is not a time in seconds", cut(time, 40)))
@@ -155,7 +155,7 @@ impl Found {
 }
 
 /// `# hostname : vm`, of `--header`.
-fn fact(heading: &str, sheet: &mut Sheet) {
+fn fact(heading: &str, sheet: &mut ImportedData) {
     let Some((name, value)) = heading.split_once(" : ") else { return };
     let value = cut(value.trim(), 400);
     match name.trim() {

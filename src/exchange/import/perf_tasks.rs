@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{sheet::Sheet, source::ImportError};
+use super::{imported_data::ImportedData, source::ImportError};
 use crate::limits::import::MOST_TASKS;
 use crate::run::{ImportCaveat, series_name::name_of_task};
 
@@ -32,7 +32,7 @@ impl TaskSeries {
     /// Adds one to the series of its name and to that of its task.
     pub(super) fn add(
         &mut self,
-        sheet: &mut Sheet,
+        sheet: &mut ImportedData,
         wake_up: TaskWakeUp<'_>,
     ) -> Result<(), ImportError> {
         let TaskWakeUp { comm, tid, woken_ns, delay_ns } = wake_up;
@@ -51,7 +51,7 @@ impl TaskSeries {
         sheet.sample(own, woken_ns, delay_ns)
     }
 
-    fn number(&mut self, sheet: &mut Sheet, name: String) -> Result<usize, ImportError> {
+    fn number(&mut self, sheet: &mut ImportedData, name: String) -> Result<usize, ImportError> {
         if let Some(number) = self.numbers.get(&name) {
             return Ok(*number);
         }
@@ -66,7 +66,7 @@ impl TaskSeries {
     }
 
     /// Says what is not a wake-up.
-    pub(super) fn finish(self, sheet: &mut Sheet) {
+    pub(super) fn finish(self, sheet: &mut ImportedData) {
         if self.unwoken > 0 {
             let why = "tells of no wake-up: the task continued after another one had its CPU, or \
                        was woken before the record began, or may have been woken less than a \

@@ -19,15 +19,15 @@ use std::collections::HashMap;
 
 use super::{
     ImportOptions,
+    imported_data::ImportedData,
     perf_tasks::{TaskSeries, TaskWakeUp},
-    sheet::Sheet,
     source::{ImportError, Source},
     times::{decimal, seconds_ns},
 };
 use crate::{plain::cut, run::ImportCaveat};
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| Columns::of(line).is_some())
 }
 
@@ -119,8 +119,8 @@ impl Beginnings {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("perf sched timehist", None);
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("perf sched timehist", None);
     let (mut tasks, mut columns) = (TaskSeries::default(), None);
     let mut beginnings = Beginnings::default();
     while let Some((number, line)) = source.text()? {
@@ -153,7 +153,7 @@ pub(super) fn read(
 fn take(
     line: &str,
     columns: &Columns,
-    sheet: &mut Sheet,
+    sheet: &mut ImportedData,
     (tasks, beginnings): (&mut TaskSeries, &mut Beginnings),
 ) -> Result<(), ImportError> {
     let row = || Some((seconds_ns(line.split_whitespace().next()?)?, parsed(line, columns)?));

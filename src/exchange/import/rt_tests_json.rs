@@ -18,9 +18,9 @@ use serde::Deserialize;
 
 use super::{
     ImportOptions,
+    imported_data::{ImportedData, LatencyUnit},
     json::json,
     oslat::UNDISTURBED_US,
-    sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
     stated::{Beyond, Stated},
 };
@@ -37,7 +37,7 @@ use crate::{
 const TARDY: &str = "tardy";
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.trim_start().starts_with('{') && head.contains("\"rt_test_version")
 }
 
@@ -97,13 +97,16 @@ struct Receiver {
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
     let envelope: Envelope = json(&source.whole()?, "a program of rt-tests")?;
     let words: Vec<&str> = envelope.command.split_whitespace().collect();
     let program = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
     let program = if program.is_empty() { "rt-tests" } else { program };
     let same_as = if program == TARDY { probe_of(&words) } else { same_as(program) };
-    let mut sheet = Sheet::new(&cut(program, 40), same_as);
+    let mut sheet = ImportedData::new(&cut(program, 40), same_as);
     // The resolution is that of its numbers.
     let stated = Some(envelope.unit(&words));
     let unit = options.unit_beside(stated).map_err(ImportError::new)?;
@@ -163,7 +166,7 @@ impl Envelope {
         }
     }
 
-    fn facts(&self, sheet: &mut Sheet) {
+    fn facts(&self, sheet: &mut ImportedData) {
         sheet.command = self.command.clone();
         // The version is cyclictest's, whose keys they are.
         if sheet.program != TARDY {
@@ -190,7 +193,7 @@ impl Envelope {
 }
 
 impl Thread {
-    fn put(&self, sheet: &mut Sheet, name: &str, unit_ns: i64) -> Result<(), ImportError> {
+    fn put(&self, sheet: &mut ImportedData, name: &str, unit_ns: i64) -> Result<(), ImportError> {
         let cpu = self.receiver.as_ref().map_or(self.cpu, |receiver| receiver.cpu);
         let number = match cpu.and_then(|cpu| u32::try_from(cpu).ok()) {
             Some(cpu) => sheet.cpu(cpu)?,

@@ -14,7 +14,7 @@ use quick_xml::{Reader, events::BytesStart, events::Event};
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
     stated::{Beyond, Stated},
 };
@@ -25,13 +25,13 @@ use crate::{
 };
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.contains("<rteval") && head.trim_start().starts_with('<')
 }
 
 /// What is read of a file.
 struct Found {
-    sheet: Sheet,
+    sheet: ImportedData,
     /// The names of the elements around, outermost first.
     around: Vec<String>,
     /// Date and time of its start, as it writes them.
@@ -56,12 +56,12 @@ struct Found {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
+) -> Result<ImportedData, ImportError> {
     let bytes = source.whole()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut reader = Reader::from_str(&text);
     let mut found = Found {
-        sheet: Sheet::new("rteval", Some("timer")),
+        sheet: ImportedData::new("rteval", Some("timer")),
         around: Vec::new(),
         began: Default::default(),
         loads: Vec::new(),
@@ -122,7 +122,7 @@ impl Found {
     }
 
     /// What the file says of the run as a whole.
-    fn finish(self) -> Sheet {
+    fn finish(self) -> ImportedData {
         let mut sheet = self.sheet;
         let began = self.began.join(" ");
         // Of which zone the file does not say.

@@ -19,15 +19,15 @@
 
 use super::{
     ImportOptions,
+    imported_data::{ImportedData, LatencyUnit},
     rtla_analysis::{Analyses, Table, unfinished_by_counts},
-    sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source},
 };
 use crate::limits::import::MOST_COLUMNS;
 use crate::{plain::cut, run::ImportCaveat};
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| {
         line.starts_with("# RTLA timerlat histogram")
             || line.starts_with("# RTLA osnoise histogram")
@@ -57,8 +57,8 @@ struct Found {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("rtla timerlat", Some("timer"));
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("rtla timerlat", Some("timer"));
     let mut found = Found::default();
     let mut analyses = Analyses::default();
     while let Some((number, line)) = source.text()? {
@@ -100,7 +100,7 @@ pub(super) fn read(
 }
 
 impl Found {
-    fn take(&mut self, line: &str, sheet: &mut Sheet) -> Result<(), ImportError> {
+    fn take(&mut self, line: &str, sheet: &mut ImportedData) -> Result<(), ImportError> {
         if let Some(comment) = line.strip_prefix('#') {
             self.comment(comment, sheet);
             return Ok(());
@@ -155,7 +155,7 @@ impl Found {
         Ok(())
     }
 
-    fn comment(&mut self, comment: &str, sheet: &mut Sheet) {
+    fn comment(&mut self, comment: &str, sheet: &mut ImportedData) {
         if comment.contains("RTLA osnoise") {
             sheet.program = "rtla osnoise".into();
             sheet.same_as = Some("noise");
@@ -171,7 +171,7 @@ impl Found {
     fn heading<'a>(
         &mut self,
         words: impl Iterator<Item = &'a str> + Clone,
-        sheet: &mut Sheet,
+        sheet: &mut ImportedData,
     ) -> Result<(), ImportError> {
         let has_user = words.clone().any(|word| word.starts_with("Usr-"));
         let has_thread = words.clone().any(|word| word.starts_with("Thr-"));
@@ -197,7 +197,7 @@ impl Found {
         Ok(())
     }
 
-    fn row(&mut self, bin: i64, numbers: &[u64], sheet: &mut Sheet) {
+    fn row(&mut self, bin: i64, numbers: &[u64], sheet: &mut ImportedData) {
         if self.rows > 0 && self.step == 0 {
             self.step = bin - self.last;
         }

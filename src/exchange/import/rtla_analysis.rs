@@ -24,8 +24,8 @@ use tardy_hot::tally::Totals;
 
 use super::{
     ImportOptions,
+    imported_data::{ImportedData, ImportedSeries, LatencyUnit},
     rtla_blame::{LateSample, peak},
-    sheet::{LatencyUnit, Sheet, SheetSeries},
     source::{ImportError, Source, without_escapes},
 };
 use crate::limits::import::{MOST_BLOCKS, MOST_LINES};
@@ -41,7 +41,7 @@ const HEADING: (&str, &str) = ("## CPU ", " hit stop tracing, analyzing it ##");
 
 /// Whether it begins as such a file does: with a block and without a table, whose formats read
 /// the blocks behind it too.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| cpu_of(line).is_some())
 }
 
@@ -49,8 +49,8 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("rtla timerlat", Some("timer"));
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("rtla timerlat", Some("timer"));
     let mut analyses = Analyses::default();
     while let Some((number, line)) = source.text()? {
         analyses.take(number, &line)?;
@@ -133,7 +133,7 @@ impl Analyses {
     }
 
     /// Adds all samples to a sheet that has the table of the file; says how many they were.
-    pub(super) fn add_to(self, sheet: &mut Sheet, table: Table) -> Result<u64, ImportError> {
+    pub(super) fn add_to(self, sheet: &mut ImportedData, table: Table) -> Result<u64, ImportError> {
         self.check_end()?;
         let are_irqs = self.done.iter().all(|sample| sample.is_irq);
         let mut unfinished: Vec<String> = Vec::new();
@@ -171,8 +171,8 @@ impl Analyses {
 
 /// The same of a table without an analysis: a part that was counted more often than the whole, and
 /// has a larger largest, is of a sample that was not over.
-pub(super) fn unfinished_by_counts(sheet: &mut Sheet) -> Result<(), ImportError> {
-    let of = |own: &SheetSeries| (own.head.name.clone(), own.head.cpu, own.totals);
+pub(super) fn unfinished_by_counts(sheet: &mut ImportedData) -> Result<(), ImportError> {
+    let of = |own: &ImportedSeries| (own.head.name.clone(), own.head.cpu, own.totals);
     let all: Vec<_> = sheet.series.iter().map(of).collect();
     let mut stopped = Vec::new();
     for (part, cpu, totals) in all.iter().rev() {
@@ -198,7 +198,7 @@ pub(super) fn unfinished_by_counts(sheet: &mut Sheet) -> Result<(), ImportError>
 /// user space, that latency was at least what it took until then: it counts as that. Says of which
 /// series.
 fn stopped_early(
-    sheet: &mut Sheet,
+    sheet: &mut ImportedData,
     sample: &LateSample,
     (part, part_number): (&str, usize),
 ) -> Result<Option<String>, ImportError> {
@@ -217,7 +217,7 @@ fn stopped_early(
 
 /// With user space in the table, rtla stops at the thread's latency as at that of the return: it
 /// is the thread's where that alone has such a largest one.
-fn thread(sheet: &Sheet, whole: String, sample: &LateSample, unit: LatencyUnit) -> String {
+fn thread(sheet: &ImportedData, whole: String, sample: &LateSample, unit: LatencyUnit) -> String {
     let thread = format!("{whole}/thread");
     let is_largest = |name: &str| {
         let own = sheet.series.iter().find(|own| own.head.name == name);

@@ -207,7 +207,7 @@ fn enabled_interrupts(stack: &[String]) -> Option<String> {
 fn culprit(stack: &[String]) -> Option<String> {
     let names: Vec<&str> = stack.iter().map(|name| functions::bare(name)).collect();
     let (name, worth) = functions::culprit(&names)?;
-    (worth > functions::Worth::Machinery).then(|| name.to_owned())
+    (worth > functions::SymbolConfidence::Machinery).then(|| name.to_owned())
 }
 
 fn measured(cause: Cause, name: &str, task: Option<String>, ns: i64) -> Part {
@@ -241,10 +241,10 @@ fn summed(parts: Vec<Part>, whole: u64) -> Vec<Part> {
     let mut blame: Vec<Part> = Vec::new();
     let rounded = ROUNDED_NS.unsigned_abs() * (parts.len() as u64 + 1);
     for part in parts.into_iter().filter(|part| part.ns > 0) {
-        let is_it = |known: &&mut Part| {
+        let matches_format = |known: &&mut Part| {
             (known.cause, &known.name, &known.task) == (part.cause, &part.name, &part.task)
         };
-        match blame.iter_mut().find(is_it) {
+        match blame.iter_mut().find(matches_format) {
             Some(known) => known.ns = known.ns.saturating_add(part.ns),
             None => blame.push(part),
         }

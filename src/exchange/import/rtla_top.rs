@@ -19,9 +19,9 @@
 
 use super::{
     ImportOptions,
+    imported_data::{ImportedData, LatencyUnit},
     rtla::duration_ns,
     rtla_analysis::{Analyses, Table, unfinished_by_counts},
-    sheet::{LatencyUnit, Sheet},
     source::{ImportError, Source, without_escapes},
 };
 use crate::{
@@ -43,7 +43,7 @@ const NOISE: [(&str, FigureUnit); 9] = [
 ];
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let is_heading = |line: &str| Heading::of(&without_escapes(line)).is_some();
     head.lines().any(is_heading)
 }
@@ -85,7 +85,7 @@ enum TopRow {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
+) -> Result<ImportedData, ImportError> {
     let mut heading = None;
     let (mut rows, mut unit, mut lasted_ns) = (Vec::new(), LatencyUnit::Microseconds, None);
     let mut analyses = Analyses::default();
@@ -123,8 +123,8 @@ pub(super) fn read(
         return Err(ImportError::new("it has no heading (CPU COUNT | cur min avg max ...)"));
     };
     let mut sheet = match heading {
-        Heading::Timerlat(_) => Sheet::new("rtla timerlat", Some("timer")),
-        Heading::Osnoise => Sheet::new("rtla osnoise", None),
+        Heading::Timerlat(_) => ImportedData::new("rtla timerlat", Some("timer")),
+        Heading::Osnoise => ImportedData::new("rtla osnoise", None),
     };
     sheet.duration_ns = lasted_ns;
     for row in rows {
@@ -174,7 +174,7 @@ fn latencies(kind: &str, unit: LatencyUnit) -> Option<Option<[i64; 3]>> {
     (values[0] <= values[1] && values[1] <= values[2]).then_some(Some(values))
 }
 
-fn add(row: TopRow, sheet: &mut Sheet) -> Result<(), ImportError> {
+fn add(row: TopRow, sheet: &mut ImportedData) -> Result<(), ImportError> {
     match row {
         TopRow::Noise(cpu, values) => {
             for ((name, unit), value) in NOISE.into_iter().zip(values) {

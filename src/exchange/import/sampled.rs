@@ -8,7 +8,7 @@ use tardy_hot::{
     tally::{Tally, Totals},
 };
 
-use super::sheet::Sheet;
+use super::imported_data::ImportedData;
 use crate::run::{IntervalOf, RunWriter, counts::SeriesCounts, hlog::IntervalSpan};
 
 /// Samples of one series that are written at once.
@@ -18,7 +18,11 @@ const BATCH: usize = 8_192;
 const FILE_SAMPLES: u64 = 4_000_000;
 
 /// Writes all samples of a sheet.
-pub(super) fn write(sheet: &Sheet, writer: &mut RunWriter, interval_ns: i64) -> io::Result<()> {
+pub(super) fn write(
+    sheet: &ImportedData,
+    writer: &mut RunWriter,
+    interval_ns: i64,
+) -> io::Result<()> {
     let Some((first_ns, _)) = sheet.times_ns() else { return Ok(()) };
     let names = sheet.series.iter().map(|series| series.head.name.clone());
     let mut series: Vec<OpenInterval> = names.map(OpenInterval::new).collect();

@@ -12,7 +12,7 @@
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
     times::seconds_ns,
 };
@@ -30,7 +30,7 @@ const HEADINGS: [&str; 2] = [
 const CUT: &str = "the log ends here, without its last line of dashes; write it again";
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| HEADINGS.contains(&line.trim()))
 }
 
@@ -38,8 +38,8 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("sockperf", Some("pingpong"));
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("sockperf", Some("pingpong"));
     let series = sheet.series("rtt", None)?;
     let (mut is_table, mut is_whole, mut stated, mut last) = (false, false, None, 1);
     while let Some((number, line)) = source.text()? {

@@ -6,19 +6,19 @@ use super::*;
 use crate::run::{Caveat, CaveatKind, Document, Run};
 
 /// Reads a text in the format that it looks like.
-pub(in crate::exchange) fn text(text: &str) -> Result<Sheet, ImportError> {
+pub(in crate::exchange) fn text(text: &str) -> Result<ImportedData, ImportError> {
     read_as(text, &ImportOptions::default())
 }
 
 pub(in crate::exchange) fn read_as(
     text: &str,
     options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
+) -> Result<ImportedData, ImportError> {
     read(text.as_bytes(), None, options)
 }
 
 /// The run that it becomes, in a place that goes with the first of these.
-pub(in crate::exchange) fn made(sheet: &Sheet) -> (tempfile::TempDir, Run, Document) {
+pub(in crate::exchange) fn made(sheet: &ImportedData) -> (tempfile::TempDir, Run, Document) {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("r");
     let document = make(sheet, run_at(&path)).unwrap();
@@ -37,8 +37,8 @@ fn run_at(place: &Path) -> ImportedRun<'_> {
 }
 
 /// Name, samples, smallest and largest of each series.
-pub(in crate::exchange) fn series(sheet: &Sheet) -> Vec<(&str, u64, i64, i64)> {
-    let one = |series: &'_ sheet::SheetSeries| {
+pub(in crate::exchange) fn series(sheet: &ImportedData) -> Vec<(&str, u64, i64, i64)> {
+    let one = |series: &'_ imported_data::ImportedSeries| {
         (series.totals.count, series.totals.min_ns, series.totals.max_ns)
     };
     let names = sheet.series.iter().map(|series| series.head.name.as_str());
@@ -47,7 +47,7 @@ pub(in crate::exchange) fn series(sheet: &Sheet) -> Vec<(&str, u64, i64, i64)> {
 }
 
 /// The caveats in words.
-pub(in crate::exchange) fn caveats(sheet: &Sheet) -> String {
+pub(in crate::exchange) fn caveats(sheet: &ImportedData) -> String {
     let caveats = sheet.caveats.iter().cloned();
     let caveats = caveats.map(|kind| Caveat::from(CaveatKind::Imported(kind)));
     caveats.map(|caveat| format!("{}: {}\n", caveat.code, caveat.text)).collect()

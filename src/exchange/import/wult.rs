@@ -14,7 +14,7 @@
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
     times::decimal,
     wult_info::WultInfo,
@@ -26,14 +26,17 @@ const LATENCIES: [(&str, &str); 3] =
     [("WakeLatency", "wult"), ("IntrLatency", "wult"), ("RTD", "ndl")];
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     let first = head.lines().next().unwrap_or_default();
     let names: Vec<&str> = first.trim_end().split(',').collect();
     names.contains(&"LDist") && (names.contains(&"WakeLatency") || names.contains(&"RTD"))
 }
 
 /// Reads it.
-pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
     let info = options.info.as_deref().ok_or_else(|| {
         ImportError::new(
             "its unit follows from the info.yml that wult and ndl write, and it is missing beside \
@@ -41,7 +44,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
         )
     })?;
     let info = WultInfo::of(info)?;
-    let mut sheet = Sheet::new(info.tool, None);
+    let mut sheet = ImportedData::new(info.tool, None);
     sheet.version = info.version;
     for (name, value) in info.parameters {
         sheet.parameter(name, value);
@@ -86,7 +89,7 @@ pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<S
 #[cfg(test)]
 mod tests {
     use crate::exchange::import::{
-        ImportError, ImportOptions, Sheet,
+        ImportError, ImportOptions, ImportedData,
         tests::{read_as, series, text},
     };
 
@@ -99,7 +102,7 @@ mod tests {
         4.1797981021053525,1746.3,7.903527106738778,1,1757.788,C6,92.63\n\
         37.55135960796328,2301.7,42.53136685911278,1,2320.707,C6,95.01\n";
 
-    fn beside(points: &str, info: &str) -> Result<Sheet, ImportError> {
+    fn beside(points: &str, info: &str) -> Result<ImportedData, ImportError> {
         read_as(points, &ImportOptions { info: Some(info.into()), ..ImportOptions::default() })
     }
 

@@ -11,7 +11,7 @@
 
 use super::{
     ImportOptions,
-    sheet::Sheet,
+    imported_data::ImportedData,
     source::{ImportError, Source},
     times::decimal,
 };
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Whether it begins as such a file does.
-pub(super) fn is_it(head: &str) -> bool {
+pub(super) fn matches_format(head: &str) -> bool {
     head.lines().any(|line| line.starts_with("RTH|") && line.contains("lat max"))
 }
 
@@ -29,8 +29,8 @@ pub(super) fn is_it(head: &str) -> bool {
 pub(super) fn read(
     source: &mut Source<'_>,
     _options: &ImportOptions,
-) -> Result<Sheet, ImportError> {
-    let mut sheet = Sheet::new("latency (Xenomai)", Some("timer"));
+) -> Result<ImportedData, ImportError> {
+    let mut sheet = ImportedData::new("latency (Xenomai)", Some("timer"));
     let series = sheet.series("all", None)?;
     let (mut period_us, mut seconds) = (None, 0_u64);
     let (mut min, mut max, mut sum) = (i64::MAX, i64::MIN, 0_i64);

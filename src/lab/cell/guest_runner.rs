@@ -48,14 +48,14 @@ const SHOWN: usize = 20;
 const KEY: &str = "tardy lab cell 2";
 
 /// What a kernel brings is known by its hash, where its modules lie, and whether it has two boxes.
-type Brought = (String, Option<PathBuf>, bool);
+type KernelKey = (String, Option<PathBuf>, bool);
 
 /// What cells need of this machine. Cells may be run by several threads at once.
 pub struct GuestRunner {
     place: PathBuf,
     version: String,
     program: Archive,
-    kernels: Mutex<BTreeMap<Brought, Arc<Parts>>>,
+    kernels: Mutex<BTreeMap<KernelKey, Arc<Parts>>>,
     /// By hash of the kernel: whether it boots under KVM.
     kvm: Mutex<BTreeMap<String, bool>>,
 }

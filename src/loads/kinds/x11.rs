@@ -41,13 +41,13 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
 }
 
 fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
-    let prepare = |_| Ok(Dragged { burst: 1, left: 1, next_ns: now_ns() + PERIOD_NS });
-    threads(pool, 0..spec.number("windows")?, prepare, Dragged::operation)
+    let prepare = |_| Ok(WindowLoad { burst: 1, left: 1, next_ns: now_ns() + PERIOD_NS });
+    threads(pool, 0..spec.number("windows")?, prepare, WindowLoad::operation)
 }
 
 /// A window, and its burst.
 #[derive(Debug)]
-struct Dragged {
+struct WindowLoad {
     /// The operations of this burst.
     burst: i64,
     /// How many of them are left.
@@ -56,7 +56,7 @@ struct Dragged {
     next_ns: i64,
 }
 
-impl Dragged {
+impl WindowLoad {
     /// One operation, the first of a burst when that begins.
     fn operation(&mut self) -> io::Result<()> {
         while self.left == 0 {
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn bursts_grow_by_a_millisecond_and_begin_again_after_the_longest() {
         let long_ago_ns = now_ns() - 1_000 * PERIOD_NS;
-        let mut window = Dragged { burst: LONGEST - 1, left: 1, next_ns: long_ago_ns };
+        let mut window = WindowLoad { burst: LONGEST - 1, left: 1, next_ns: long_ago_ns };
         let before_ns = now_ns();
         window.operation().unwrap();
         assert_eq!(window.left, 0);

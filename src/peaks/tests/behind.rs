@@ -86,9 +86,9 @@ fn wishes(keep: usize) -> BlameOptions {
 }
 
 /// `All` `left` times, then peaks alone.
-fn effort(mut left: u64) -> impl FnMut() -> Effort {
+fn effort(mut left: u64) -> impl FnMut() -> BlameScope {
     move || {
-        let effort = if left > 0 { Effort::All } else { Effort::Peaks };
+        let effort = if left > 0 { BlameScope::All } else { BlameScope::Peaks };
         left = left.saturating_sub(1);
         effort
     }
@@ -133,7 +133,7 @@ fn with_little_time_the_least_late_are_left_out() {
 fn what_was_overwritten_is_passed_over_and_never_unexplained() {
     let half = BATCH / 2;
     let mut blamer = blamer((half + 1) * APART - 500_000, wishes(10));
-    let peaks = blamer.work(|| Effort::All);
+    let peaks = blamer.work(|| BlameScope::All);
     let record = blamer.record();
     assert_eq!((record.blamed, record.passed_over), (5_000, 5_000));
     assert_eq!(unexplained(&record), 0, "{:?}", record.causes);
@@ -166,11 +166,11 @@ fn later_ones_may_come_while_peaks_wait() {
     let mut left = 4;
     let peaks = blamer.work(|| {
         left -= 1;
-        if left > 0 { Effort::All } else { Effort::Nothing }
+        if left > 0 { BlameScope::All } else { BlameScope::Nothing }
     });
     assert_eq!((peaks.len(), blamer.is_behind()), (3, true));
     blamer.add(0, Late { latency_ns: 1_500_000, ..nth(BATCH - 1) });
-    assert_eq!(blamer.work(|| Effort::Peaks)[0].latency_ns, 1_500_000);
+    assert_eq!(blamer.work(|| BlameScope::Peaks)[0].latency_ns, 1_500_000);
 }
 
 #[test]
@@ -215,19 +215,19 @@ fn stall() -> (Blamer, usize) {
 fn of_messages_that_wait_for_the_same_the_first_is_a_peak_whatever_that_takes() {
     let (mut blamer, _) = stall();
     assert!(blamer.is_behind());
-    let peaks = blamer.work(|| Effort::Peaks);
+    let peaks = blamer.work(|| BlameScope::Peaks);
     let kept: Vec<i64> = peaks.iter().map(|peak| peak.latency_ns).collect();
     assert_eq!((kept, blamer.is_behind()), (vec![1_000_000], false));
     assert_eq!(blamer.give_up().len(), 0, "those behind it are not kept without causes");
     assert_eq!((blamer.record().blamed, blamer.record().passed_over), (1, 99));
     let (mut blamer, all) = stall();
-    assert_eq!(blamer.work(|| Effort::All).len(), all, "with time for them they are");
+    assert_eq!(blamer.work(|| BlameScope::All).len(), all, "with time for them they are");
 }
 
 #[test]
 fn what_still_waits_at_the_end_is_not_said_to_be_overwritten() {
     let mut blamer = blamer(0, wishes(10));
-    assert!(blamer.work(|| Effort::Nothing).is_empty());
+    assert!(blamer.work(|| BlameScope::Nothing).is_empty());
     let peaks = blamer.give_up();
     let named = |peak: &Peak| peak.blame[0].name == crate::run::peaks::NOT_ANALYSED;
     assert!(!peaks.is_empty() && peaks.iter().all(named), "{peaks:?}");
@@ -254,7 +254,7 @@ fn where_all_work_is_late_wake_ups_have_their_turn_and_both_say_of_how_many_they
     let mut left = 100;
     blamer.work(|| {
         left -= 1;
-        if left >= 0 { Effort::All } else { Effort::Nothing }
+        if left >= 0 { BlameScope::All } else { BlameScope::Nothing }
     });
     blamer.give_up();
     let record = blamer.record();

@@ -216,13 +216,13 @@ fn one_system_management_interrupt_explains_one_wake_up() {
     blamer.add(0, case.late);
     blamer.add(0, case.late);
     let causes: Vec<Cause> =
-        blamer.work(|| Effort::All).iter().map(|peak| peak.blame[0].cause).collect();
+        blamer.work(|| BlameScope::All).iter().map(|peak| peak.blame[0].cause).collect();
     assert_eq!(causes, [Cause::Hardware, Cause::Unexplained]);
     counter.store(2, Ordering::Relaxed);
     // The counter is read once a second: what came before that explains nothing after it.
     blamer.follow_p99(0, 0);
     assert_eq!(
-        blame(&mut blamer, &case.late, Effort::All).unwrap().blame[0].cause,
+        blame(&mut blamer, &case.late, BlameScope::All).unwrap().blame[0].cause,
         Cause::Unexplained
     );
 }

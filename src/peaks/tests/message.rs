@@ -1,7 +1,7 @@
 //! Round trips: the local endpoint, [`ME`], is on CPU 0, the remote endpoint on CPU 1. Times are ns
 //! after the message was sent, which is at [`T`].
 
-use tardy_hot::trips::LateWay;
+use tardy_hot::trips::LateLeg;
 
 use super::*;
 use crate::{
@@ -39,7 +39,7 @@ fn way(from_ns: i64, to_ns: i64, sender: usize, waking_ns: i64, switch_ns: i64) 
         to_ns: time(to_ns),
         sender: Some(sender),
         receiver: 1 - sender,
-        seen: LateWay { waking_ns, switch_ns, cpus, stopped_ns: (0, 0) },
+        seen: LateLeg { waking_ns, switch_ns, cpus, stopped_ns: (0, 0) },
         ..MessageWay::default()
     }
 }
@@ -112,7 +112,7 @@ impl Trip {
         blamer.begin(0, 0, 0);
         let late = Late { t_ns: time(0), latency_ns: self.latency_ns, ..Late::default() };
         blamer.add_message(0, late, trip.ways);
-        let peak = blamer.work(|| Effort::All).pop().unwrap();
+        let peak = blamer.work(|| BlameScope::All).pop().unwrap();
         let total: u64 = peak.blame.iter().map(|part| part.ns).sum();
         assert_eq!(total.cast_signed(), self.latency_ns, "the parts sum: {:?}", peak.blame);
         for WayOf { ns, stages, .. } in &peak.ways {
@@ -299,7 +299,7 @@ fn a_receiver_that_had_not_gone_to_sleep_is_followed_all_the_way() {
     let mut trip = trip(3_000, 5_000, 308_000)
         .without(|event| matches!(event.kind, EventKind::Waking { .. }) && event.pid == FAR)
         .with(events);
-    trip.ways[0].seen = LateWay::default();
+    trip.ways[0].seen = LateLeg::default();
     let peak = trip.peak();
     assert_eq!((peak.blame[0].cause, peak.blame[0].name.as_str()), (Cause::Thread, "hog"));
     assert!(peak.ways[0].stages.is_none() && peak.ways[1].stages.is_some(), "{:?}", peak.ways);
@@ -310,7 +310,7 @@ fn a_receiver_without_a_wake_up_in_the_record_names_nobody() {
     let hog = on(1, switch(600, 4, "hog"));
     let mut trip =
         trip(3_000, 5_000, 308_000).without(|event| event.pid == FAR).with(vec![(-500_000, hog)]);
-    trip.ways[0].seen = LateWay::default();
+    trip.ways[0].seen = LateLeg::default();
     assert_eq!(trip.named(), is(Cause::Unexplained, "wake-up not recorded", 309_500));
 }
 

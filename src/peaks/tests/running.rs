@@ -246,7 +246,7 @@ fn its_own_way_takes_about_as_long_as_its_median() {
     blamer.begin(0, 0, 0);
     let usual = UsualStages { user_ns: 10_000, ..UsualStages::default() };
     blamer.set_usual(0, usual);
-    let peak = blame(&mut blamer, &case.late, Effort::All).unwrap();
+    let peak = blame(&mut blamer, &case.late, BlameScope::All).unwrap();
     let rest = peak.blame.iter().find(|part| part.cause == Cause::Unexplained).unwrap();
     assert_eq!(rest.ns, 30_000 - 23_000, "{:?}", peak.blame);
 }

@@ -10,7 +10,7 @@ fn recorded(case: &Case) -> Blame {
     let source = Box::new(case.fake.clone());
     let mut blamer = Blamer::new(vec![case.me.clone()], case.wishes.clone(), source);
     blamer.begin(0, 0, 0);
-    blame(&mut blamer, &case.late, Effort::All).unwrap();
+    blame(&mut blamer, &case.late, BlameScope::All).unwrap();
     blamer.record()
 }
 

@@ -1,12 +1,12 @@
 //! Packets of a stream: the sender, [`NEAR`], is on CPU 0, the receiver, [`FAR`], on CPU 1. Times
 //! are ns after the packet was due, which is at [`T`].
 
-use tardy_hot::trips::{Backlog, LateWay};
+use tardy_hot::trips::{Backlog, LateLeg};
 
 use super::*;
 use crate::{
     kernel::out,
-    peaks::{UsualWay, WayKind, test_events::on},
+    peaks::{TypicalLeg, WayKind, test_events::on},
     run::peaks::{MessageStages, PACING},
 };
 
@@ -92,11 +92,11 @@ impl Paced {
     }
 
     fn ways(&self) -> Vec<MessageWay> {
-        let woken = self.woken.map_or(LateWay::default(), |(waking_at, switch_at)| LateWay {
+        let woken = self.woken.map_or(LateLeg::default(), |(waking_at, switch_at)| LateLeg {
             waking_ns: time(waking_at),
             switch_ns: time(switch_at),
             cpus: (0, 1),
-            ..LateWay::default()
+            ..LateLeg::default()
         });
         let [sender, receiver] = self.stopped;
         let sent_ns = time(self.sent_at);
@@ -107,7 +107,7 @@ impl Paced {
             to_ns: sent_ns,
             sender: Some(0),
             since_ns: time(self.since),
-            seen: LateWay { stopped_ns: sender, ..LateWay::default() },
+            seen: LateLeg { stopped_ns: sender, ..LateLeg::default() },
             backlog: Backlog { packets: self.sent_before, until_ns: sent_ns },
             ..MessageWay::default()
         };
@@ -117,7 +117,7 @@ impl Paced {
             to_ns: time(self.latency_ns),
             sender: Some(0),
             receiver: 1,
-            seen: LateWay { stopped_ns: receiver, ..woken },
+            seen: LateLeg { stopped_ns: receiver, ..woken },
             backlog: self.received_before,
             ..MessageWay::default()
         };
@@ -140,11 +140,11 @@ impl Paced {
         let wishes = BlameOptions { keep: 1, ..BlameOptions::default() };
         let mut blamer = Blamer::new(followed, wishes, Box::new(own.fake));
         blamer.begin(1, 0, 0);
-        let usual = UsualWay { send_ns: 3_000, dispatch_ns: 3_000, receive_ns: 2_000 };
+        let usual = TypicalLeg { send_ns: 3_000, dispatch_ns: 3_000, receive_ns: 2_000 };
         blamer.set_usual_ways(1, vec![usual; 2]);
         let late = Late { t_ns: time(0), latency_ns: self.latency_ns, ..Late::default() };
         blamer.add_message(1, late, self.ways());
-        let peak = blamer.work(|| Effort::All).pop().unwrap();
+        let peak = blamer.work(|| BlameScope::All).pop().unwrap();
         let total: u64 = peak.blame.iter().map(|part| part.ns).sum();
         assert_eq!(total.cast_signed(), self.latency_ns, "the parts sum: {:?}", peak.blame);
         let ways: i64 = peak.ways.iter().map(|way| way.ns).sum();

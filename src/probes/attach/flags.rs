@@ -15,7 +15,7 @@ use crate::{
         MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, Unsupported,
     },
     run::{Deadlines, Document, TraceMode},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{root::Root, sched::Policy},
     units::{Nanos, typed::positive},
 };
@@ -109,7 +109,12 @@ impl ProbeRequest for AttachFlags {
         Policy::Other
     }
 
-    fn plan(&self, _: Terms, _: &MeasuredCpus, shared: &SharedOptions<'_>) -> Result<PlannedProbe> {
+    fn plan(
+        &self,
+        _: ThreadConfig,
+        _: &MeasuredCpus,
+        shared: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
         let plan = self.attach(shared.to_stderr, shared.deadlines.clone())?;
         self.wait(&plan)?;
         Ok(PlannedProbe::new(plan, PACE_NS))

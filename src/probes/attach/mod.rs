@@ -31,7 +31,7 @@ use tardy_hot::stop::Stop;
 
 use self::source::AttachSource;
 pub use self::target::AttachTarget;
-use super::{ArmError, Armed, Probe, Tracing, Wants};
+use super::{ArmError, ArmOptions, Armed, Probe, Tracing};
 use crate::{
     run::{AttachParameters, Deadlines, ProbeRecord, SeriesHead, series_name::name_of_task},
     sys::root::Root,
@@ -105,7 +105,7 @@ impl Probe for Attach {
         true
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
         let (traced, later) = wants.tracing.as_ref().map(|_| channel()).unzip();
         armed.traced_later = later;

@@ -36,7 +36,7 @@ impl Activity {
 
 /// Threads with a place and those without.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct AttachSlots {
     waiting: HashMap<u32, Activity>,
     placed: HashMap<u32, Activity>,
     /// Threads that never had one.
@@ -50,7 +50,7 @@ pub(super) struct Room {
     resting: HashMap<u32, i64>,
 }
 
-impl Room {
+impl AttachSlots {
     /// The measured time begins.
     pub(super) fn begin(&mut self) {
         self.never.retain(|tid| self.waiting.contains_key(tid));
@@ -186,14 +186,14 @@ mod tests {
         FoundTask { tid, pid: 1, comm: b"x".to_vec() }
     }
 
-    fn order(room: &mut Room, without: &[(u32, u64)]) -> Vec<u32> {
+    fn order(room: &mut AttachSlots, without: &[(u32, u64)]) -> Vec<u32> {
         let without = without.iter().map(|(tid, count)| (task(*tid), *count)).collect();
         room.look(without).iter().map(|task| task.tid).collect()
     }
 
     #[test]
     fn the_idle_give_way_to_the_more_active_by_more_than_twice() {
-        let mut room = Room::default();
+        let mut room = AttachSlots::default();
         // At the first look all that is known is what they did before.
         assert_eq!(order(&mut room, &[(10, 5), (11, 900), (12, 0)]), [11, 10, 12]);
         [10, 11, 12].iter().for_each(|tid| room.full(*tid));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn as_active_ones_keep_what_they_have() {
-        let mut room = Room::default();
+        let mut room = AttachSlots::default();
         for look in 0..20 {
             order(&mut room, &[(10, 150 * look), (11, look)]);
             let leaving = room.leaving([(1, 100 * look), (2, 80 * look)].into_iter(), 0);
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn who_began_without_a_place_and_was_found_later_is_counted_once() {
-        let mut room = Room::default();
+        let mut room = AttachSlots::default();
         order(&mut room, &[(10, 0)]);
         room.full(10);
         room.begin();

@@ -14,13 +14,13 @@ use super::{
     figures::{SLICES, SliceMeans},
     followed::Followed,
     hand_over::hand_over,
-    room::{Room, is_there, sleeps},
+    room::{AttachSlots, is_there, sleeps},
     schedule::Phase,
     target::{FoundTask, cut_name, scan_children},
     threads::Threads,
 };
 use crate::{
-    kernel::{AttachPrograms, AttachUnavailable, AttachedTime, NoPlace},
+    kernel::{AttachPrograms, AttachUnavailable, AttachedTime, SlotError},
     probes::{
         ArmError, FinishedAttach, LateCycle, Schedule, SeriesSource, ThreadReport, TracedThread,
         found_series::FoundSeriesList,
@@ -60,7 +60,7 @@ pub(super) struct AttachSource {
     next_read_ns: i64,
     next_scan_ns: i64,
     next_slice_ns: i64,
-    room: Room,
+    room: AttachSlots,
     /// Threads that began without a place, as the programs counted at the start.
     refused: u64,
     gone_ns: Option<i64>,
@@ -122,7 +122,7 @@ impl AttachSource {
             next_read_ns: 0,
             next_scan_ns: 0,
             next_slice_ns: i64::MAX,
-            room: Room::default(),
+            room: AttachSlots::default(),
             refused: 0,
             gone_ns: None,
             ended_ns: None,
@@ -174,9 +174,9 @@ impl AttachSource {
             match self.programs.add(task.tid, task.pid, cut_name(&task.comm)) {
                 // It may have ended before it had a place, and another one may have its number.
                 Ok(()) if !is_there(&self.root, &task) => self.programs.end(task.tid),
-                Err(NoPlace::Full) => self.room.full(task.tid),
-                Ok(()) | Err(NoPlace::HasOne) => self.room.placed(task.tid),
-                Err(NoPlace::Number) => {}
+                Err(SlotError::Full) => self.room.full(task.tid),
+                Ok(()) | Err(SlotError::AlreadyAttached) => self.room.placed(task.tid),
+                Err(SlotError::Number) => {}
             }
         }
     }

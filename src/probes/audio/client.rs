@@ -55,7 +55,7 @@ impl Opened {
         client.activate(callback).map_err(refused)?;
         let tid = first_cycle(&shared)?;
         let found = sched::of_thread(tid)
-            .map_err(|source| ArmError::Terms { series: SERIES.into(), source })?;
+            .map_err(|source| ArmError::ThreadConfig { series: SERIES.into(), source })?;
         let policy = match found.policy.as_str() {
             "fifo" => Policy::Fifo,
             "rr" => Policy::Rr,
@@ -71,7 +71,7 @@ impl Opened {
 
     /// Binds the thread to a CPU, and says what it runs as.
     pub(super) fn bind(&self, cpu: u32) -> Result<Found, ArmError> {
-        let refused = |source| ArmError::Terms { series: SERIES.into(), source };
+        let refused = |source| ArmError::ThreadConfig { series: SERIES.into(), source };
         let tid = self.tid;
         [cpu].into_iter().collect::<Cpus>().pin(tid).map_err(refused)?;
         let scheduling = sched::of_thread(tid).map_err(refused)?;

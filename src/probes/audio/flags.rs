@@ -11,7 +11,7 @@ use crate::{
         MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, ThreadPriority,
         Unsupported, one_cpu,
     },
-    setup::{Requested, Wish, threads::Terms},
+    setup::{Choice, Requested, threads::ThreadConfig},
     sys::sched::Policy,
 };
 
@@ -42,16 +42,21 @@ impl ProbeRequest for AudioFlags {
     }
 
     /// Those that the server gives its clients.
-    fn settle(&self, _: Wish<Policy>, _: Wish<u32>) -> Result<ThreadPriority> {
+    fn settle(&self, _: Choice<Policy>, _: Choice<u32>) -> Result<ThreadPriority> {
         let (policy, priority) = self.facts()?.policy;
         Ok(ThreadPriority {
-            policy: Requested { asked: Wish::new(None, policy), granted: policy },
-            priority: Requested { asked: Wish::new(None, priority), granted: priority },
+            policy: Requested { asked: Choice::new(None, policy), granted: policy },
+            priority: Requested { asked: Choice::new(None, priority), granted: priority },
             refused: None,
         })
     }
 
-    fn plan(&self, terms: Terms, _: &MeasuredCpus, _: &SharedOptions<'_>) -> Result<PlannedProbe> {
+    fn plan(
+        &self,
+        terms: ThreadConfig,
+        _: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
         let facts = self.facts()?;
         let audio = Audio { server: self.server.clone(), facts, cpu: terms.cpu };
         Ok(PlannedProbe::new(audio, facts.period_ns()))

@@ -22,7 +22,7 @@ use self::{
     source::AudioSource,
     stages::{Around, Parts, Same},
 };
-use super::{ArmError, Armed, Probe, Recorded, TracedThread, Tracing, Wants};
+use super::{ArmError, ArmOptions, Armed, Probe, Recorded, TracedThread, Tracing};
 use crate::{
     run::{AudioParameters, CYCLE, FigureHead, FigureUnit, ProbeRecord, SeriesHead},
     sys::sched::Policy,
@@ -120,7 +120,7 @@ impl Probe for Audio {
         FIGURES.into_iter().map(head).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
         let (send, figures) = channel();
         armed.figures = Some(figures);

@@ -13,7 +13,7 @@ use crate::{
             MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, Unsupported,
         },
     },
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::sched::Policy,
     units::{ByteSize, many},
 };
@@ -76,7 +76,7 @@ impl ProbeRequest for BandwidthFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         _: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
@@ -89,7 +89,7 @@ impl BandwidthFlags {
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
-    fn bandwidth(&self, near: Terms, far_cpu: u32) -> Result<Bandwidth> {
+    fn bandwidth(&self, near: ThreadConfig, far_cpu: u32) -> Result<Bandwidth> {
         let sizes: Vec<u64> = match self.sizes.as_slice() {
             [] => DEFAULT_SIZES.to_vec(),
             sizes => sizes.iter().map(|ByteSize(bytes)| *bytes).collect(),
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn planned(flags: &BandwidthFlags) -> Result<Bandwidth> {
-        let near = Terms { policy: Policy::Other, priority: 0, cpu: 0, slack_ns: 1 };
+        let near = ThreadConfig { policy: Policy::Other, priority: 0, cpu: 0, slack_ns: 1 };
         flags.bandwidth(near, 1)
     }
 

@@ -13,7 +13,7 @@ use tardy_hot::{
     repeats::{
         Repeated, Repeats, calls, measure,
         memory::{MemoryCopy, MemoryRead, MemoryWrite},
-        processes::{Alone, Exec, Fork, Ring},
+        processes::{Exec, Fork, Ring, SingleProcessBaseline},
         transfers::{FileRead, MappedRead, Mapping, ReceivedBytes},
     },
     stop::Stop,
@@ -45,7 +45,7 @@ pub(super) enum Made {
     Time(Box<dyn Repeated>),
     /// The time of a pass of a token among this number of processes, without the cost of a pass
     /// alone.
-    Switch(Ring, Alone, u32),
+    Switch(Ring, SingleProcessBaseline, u32),
 }
 
 impl Made {
@@ -92,7 +92,7 @@ fn made(figure: PlannedFigure, place: &Place) -> io::Result<Made> {
         Kind::Switch => {
             let processes = usize::try_from(count).unwrap_or(0);
             let ring = Ring::new(pipes(processes)?, size, place.near_cpu).map_err(error)?;
-            Made::Switch(ring, Alone::new(pipes(processes)?, size), count)
+            Made::Switch(ring, SingleProcessBaseline::new(pipes(processes)?, size), count)
         }
         _ if figure.has_file() => of_file(figure, size, place)?,
         _ => Made::Time(of_calls(kind, count)?),

@@ -25,12 +25,12 @@ use tardy_hot::{stop::Stop, wakeup::Ended};
 pub use self::figure::PlannedFigure;
 use self::work::{Order, taken};
 use super::{
-    ArmError, Armed, FigureValue, Probe, Schedule, SeriesSource, ThreadReport, Tracing, Wants,
+    ArmError, ArmOptions, Armed, FigureValue, Probe, Schedule, SeriesSource, ThreadReport, Tracing,
     far_end::{FarEndSpec, Launched, RunningFarEnd},
 };
 use crate::{
     run::{BandwidthParameters, Deviation, FigureHead, ProbeRecord, SeriesHead},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
 };
 pub(crate) use work::BandwidthWork;
 
@@ -44,7 +44,7 @@ pub struct Bandwidth {
     pub figures: Vec<PlannedFigure>,
     /// What the process that measures runs as; senders and rings take it over, the processes of
     /// `fork`, `exec` and `shell` are ordinary tasks.
-    pub near: Terms,
+    pub near: ThreadConfig,
     /// Where the senders of pipes and sockets run.
     pub far_cpu: u32,
     /// Where the file of the file figures is made.
@@ -78,7 +78,7 @@ impl Probe for Bandwidth {
         self.figures.iter().map(PlannedFigure::head).collect()
     }
 
-    fn arm(&self, _: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, _: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let order = Order {
             figures: self.figures.clone(),
             near_cpu: self.near.cpu,

@@ -8,7 +8,7 @@ use crate::{
     probes::request::{
         DEFAULT_INTERVAL_NS, MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions,
     },
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     units::{Nanos, typed::interval},
 };
 
@@ -47,7 +47,7 @@ impl ProbeRequest for FakeFlags {
     /// Its threads are bound to their CPUs only where a policy was asked for.
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         shared: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {

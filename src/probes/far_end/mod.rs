@@ -28,7 +28,7 @@ pub use self::{
     spec::{FarEndJob, FarEndSpec, SUBCOMMAND},
 };
 use super::{ArmError, Schedule, ThreadReport};
-use crate::setup::threads::{Found, Terms};
+use crate::setup::threads::{Found, ThreadConfig};
 
 /// What a remote endpoint is there for. It is opened and run in one dedicated thread.
 pub trait FarEndWork: Send {
@@ -60,7 +60,7 @@ pub trait Opened {
 
     /// What ends a wait of it where a signal does not; called by another thread after the flag of
     /// [`Opened::run`] is set.
-    fn nudger(&self) -> Option<Nudger> {
+    fn nudger(&self) -> Option<WakeFn> {
         None
     }
 
@@ -75,7 +75,7 @@ pub trait Opened {
 }
 
 /// Ends a wait.
-pub type Nudger = Box<dyn Fn() + Send>;
+pub type WakeFn = Box<dyn Fn() + Send>;
 
 /// Appends what has been recorded since the last call; called about every 20 ms (5 ms where it is
 /// hurried) by a thread that does not measure, and once more at the end.
@@ -115,15 +115,15 @@ pub struct FarEndResult {
 #[derive(Debug)]
 pub struct Launched {
     name: String,
-    on_its_way: OnItsWay,
+    on_its_way: PendingRemote,
 }
 
-enum OnItsWay {
+enum PendingRemote {
     Process(Remote),
-    Thread(Box<dyn FarEndWork>, Terms),
+    Thread(Box<dyn FarEndWork>, ThreadConfig),
 }
 
-impl std::fmt::Debug for OnItsWay {
+impl std::fmt::Debug for PendingRemote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Process(_) => "Process",
@@ -141,7 +141,7 @@ impl Launched {
     pub fn process(order: FarEndSpec, descriptors: Vec<OwnedFd>) -> Result<Self, ArmError> {
         let name = order.name.clone();
         match Remote::start(order, descriptors) {
-            Ok(remote) => Ok(Self { name, on_its_way: OnItsWay::Process(remote) }),
+            Ok(remote) => Ok(Self { name, on_its_way: PendingRemote::Process(remote) }),
             Err(why) => Err(ArmError::Far { name, why }),
         }
     }
@@ -149,8 +149,8 @@ impl Launched {
     /// A thread of this process instead, for what reaches no other; it begins when it is waited
     /// for.
     #[must_use]
-    pub fn thread(name: &str, work: Box<dyn FarEndWork>, terms: Terms) -> Self {
-        Self { name: name.into(), on_its_way: OnItsWay::Thread(work, terms) }
+    pub fn thread(name: &str, work: Box<dyn FarEndWork>, terms: ThreadConfig) -> Self {
+        Self { name: name.into(), on_its_way: PendingRemote::Thread(work, terms) }
     }
 
     /// Waits until it is ready to begin.
@@ -161,11 +161,11 @@ impl Launched {
         let Self { name, on_its_way } = self;
         let cannot = |why| ArmError::Far { name: name.clone(), why };
         let (place, ready) = match on_its_way {
-            OnItsWay::Process(mut remote) => {
+            PendingRemote::Process(mut remote) => {
                 let ready = remote.ready().map_err(cannot)?;
                 (FarEndHandle::Process(remote), ready)
             }
-            OnItsWay::Thread(work, terms) => {
+            PendingRemote::Thread(work, terms) => {
                 let stop = Arc::new(Stop::new());
                 let (worker, ready) =
                     FarEndThread::start(&name, work, terms, stop).map_err(cannot)?;

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::{
     FarEndResult,
-    spec::{FarEndCommand, FarEndReply, FarEndSpec, Passed, Ready, SUBCOMMAND},
+    spec::{FarEndCommand, FarEndReply, FarEndSpec, InheritedFds, Ready, SUBCOMMAND},
 };
 use crate::{
     probes::{STACK_BYTES, Schedule},
@@ -64,7 +64,7 @@ impl Remote {
         let numbers = child::numbers(&descriptors);
         let outlet_number = child::numbers(std::slice::from_ref(&far_outlet));
         descriptors.push(far_outlet);
-        let passed = Passed {
+        let passed = InheritedFds {
             order,
             descriptors: numbers,
             outlet: outlet_number.first().copied().unwrap_or(-1),

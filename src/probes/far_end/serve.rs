@@ -16,7 +16,7 @@ use rustix::{
 use tardy_hot::{clock::now_ns, stop::Stop};
 
 use super::{
-    spec::{FarEndCommand, FarEndJob, FarEndReply, FarEndSpec, Passed},
+    spec::{FarEndCommand, FarEndJob, FarEndReply, FarEndSpec, InheritedFds},
     worker::{FarEndThread, WorkOutcome},
 };
 use crate::{
@@ -84,7 +84,7 @@ fn ready(
     replies: &mut Replies,
 ) -> Result<ReadyFarEnd, String> {
     let unread = |error| format!("its order cannot be read: {error}");
-    let passed: Passed = serde_json::from_str(order_json).map_err(unread)?;
+    let passed: InheritedFds = serde_json::from_str(order_json).map_err(unread)?;
     let FarEndSpec { name, job, arguments, terms, locks_memory } = passed.order;
     let job = jobs.iter().find(|known| known.name == job);
     let job = job.ok_or("its order names an unknown job")?;

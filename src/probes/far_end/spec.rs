@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::FarEndWork;
 use crate::{
     probes::{ArmError, Schedule, ThreadReport},
-    setup::threads::{Found, Terms},
+    setup::threads::{Found, ThreadConfig},
 };
 
 /// The hidden subcommand of tardy that is a remote endpoint; its argument is an order as JSON.
@@ -25,7 +25,7 @@ pub struct FarEndSpec {
     /// What the job is about.
     pub arguments: Value,
     /// What the working thread is to run as.
-    pub terms: Terms,
+    pub terms: ThreadConfig,
     /// Whether the memory of the process is locked.
     pub locks_memory: bool,
 }
@@ -41,7 +41,7 @@ impl FarEndSpec {
         name: String,
         job: &str,
         arguments: &impl Serialize,
-        terms: Terms,
+        terms: ThreadConfig,
     ) -> Result<Self, ArmError> {
         match serde_json::to_value(arguments) {
             Ok(arguments) => {
@@ -69,7 +69,7 @@ pub struct FarEndJob {
 
 /// An order as it is passed on, with the numbers of the descriptors that the process inherits.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Passed {
+pub(super) struct InheritedFds {
     pub order: FarEndSpec,
     pub descriptors: Vec<RawFd>,
     /// Where what it records is written to.

@@ -12,14 +12,14 @@ use std::{
 use serde_json::Value;
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
-use super::{FarEndWork, Nudger, Opened, Outlet, spec::Ready};
+use super::{FarEndWork, Opened, Outlet, WakeFn, spec::Ready};
 use crate::{
     probes::{
         STACK_BYTES, Schedule, ThreadReport,
         measured_thread::{self, LoopEnd},
     },
     run::Deviation,
-    setup::threads::{Found, Terms, plain},
+    setup::threads::{Found, ThreadConfig, plain},
     sys::{faults::ThreadUsage, signals},
 };
 
@@ -36,7 +36,7 @@ pub(super) struct FarEndThread {
     handle: JoinHandle<WorkOutcome>,
     outlet: Option<Outlet>,
     is_hurried: bool,
-    nudger: Option<Nudger>,
+    nudger: Option<WakeFn>,
     /// When the measured time begins, once that is known; ns.
     start_ns: i64,
     /// What it had used by then.
@@ -64,7 +64,7 @@ impl FarEndThread {
     pub(super) fn start(
         name: &str,
         mut work: Box<dyn FarEndWork>,
-        terms: Terms,
+        terms: ThreadConfig,
         stop: Arc<Stop>,
     ) -> Result<(Self, Ready), String> {
         let (outlet, is_hurried) = (work.outlet(), work.is_hurried());
@@ -186,7 +186,10 @@ impl FarEndThread {
     }
 }
 
-fn set_up(work: Box<dyn FarEndWork>, terms: &Terms) -> Result<(Ready, Box<dyn Opened>), String> {
+fn set_up(
+    work: Box<dyn FarEndWork>,
+    terms: &ThreadConfig,
+) -> Result<(Ready, Box<dyn Opened>), String> {
     let found = measured_thread::set_up(Some(terms)).map_err(|error| plain(&error))?;
     let opened = work.open()?;
     Ok((Ready { found, facts: opened.facts() }, opened))
@@ -196,7 +199,7 @@ fn work_when_started(
     name: &str,
     mut opened: Box<dyn Opened>,
     start: &Receiver<Schedule>,
-    terms: &Terms,
+    terms: &ThreadConfig,
     found: &Found,
     stop: &Stop,
 ) -> WorkOutcome {
@@ -254,9 +257,9 @@ mod tests {
         }
     }
 
-    fn terms() -> Terms {
+    fn terms() -> ThreadConfig {
         let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
-        Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 }
+        ThreadConfig { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 }
     }
 
     fn far_end(woken: u64) -> Result<RunningFarEnd, super::super::ArmError> {

@@ -9,7 +9,7 @@ use crate::{
         DEFAULT_INTERVAL_NS, MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions,
         Unsupported, check_cpu_left, one_cpu,
     },
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{cpus::Cpus, sched::Policy},
     units::{
         Nanos,
@@ -92,7 +92,12 @@ impl ProbeRequest for InteractiveFlags {
         check_length(&tasks, shared.samples, shared.duration)
     }
 
-    fn plan(&self, terms: Terms, _: &MeasuredCpus, _: &SharedOptions<'_>) -> Result<PlannedProbe> {
+    fn plan(
+        &self,
+        terms: ThreadConfig,
+        _: &MeasuredCpus,
+        _: &SharedOptions<'_>,
+    ) -> Result<PlannedProbe> {
         let (tasks, loops_per_ms) = (self.tasks()?, self.loops_per_ms);
         Ok(PlannedProbe::new(Interactive { tasks, terms, loops_per_ms }, FRAME_NS))
     }

@@ -19,13 +19,13 @@ use tardy_hot::{ring::ring, stop::Stop, wakeup::Series};
 pub use self::task::{AUDIO, GAME, SimulatedTask, TaskRhythm, VIDEO, X};
 use self::{order::TaskOrder, thread::TaskThread};
 use super::{
-    ArmError, Armed, FigureValue, Probe, Recorded, TracedThread, Tracing, Wants,
-    timer::stages::{self, OfThread},
+    ArmError, ArmOptions, Armed, FigureValue, Probe, Recorded, TracedThread, Tracing,
+    timer::stages::{self, ThreadTrace},
     work_speed,
 };
 use crate::{
     run::{FigureHead, FigureUnit, InteractiveParameters, ProbeRecord, SeriesHead, WORK_FIGURE},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::sched::Policy,
 };
 
@@ -35,7 +35,7 @@ pub struct Interactive {
     /// The tasks, in the order in which they are measured.
     pub tasks: Vec<SimulatedTask>,
     /// What each of them runs as.
-    pub terms: Terms,
+    pub terms: ThreadConfig,
     /// What stands for a millisecond of work, loops; absent: what this CPU does in one.
     pub loops_per_ms: Option<u64>,
 }
@@ -83,8 +83,8 @@ impl Probe for Interactive {
         [work].into_iter().chain(of_tasks).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
-        let refused = |source| ArmError::Terms { series: WORK_FIGURE.into(), source };
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        let refused = |source| ArmError::ThreadConfig { series: WORK_FIGURE.into(), source };
         let speeds = work_speed::measure_on(&self.terms).map_err(refused)?;
         let mut making = Making {
             wants,
@@ -106,7 +106,7 @@ impl Probe for Interactive {
 
 /// What the threads of a run have in common while they are made.
 struct Making<'a> {
-    wants: &'a Wants,
+    wants: &'a ArmOptions,
     stop: Arc<Stop>,
     loops_per_ms: u64,
     order: Arc<TaskOrder>,
@@ -131,7 +131,7 @@ impl Making<'_> {
         let tracing = self.wants.tracing.as_ref();
         let (own, others) = tracing
             .filter(|_| task.sleeps())
-            .map(|tracing| OfThread::new(&head, tracing, number, probe.has_softirq(tracing), 0))
+            .map(|tracing| ThreadTrace::new(&head, tracing, number, probe.has_softirq(tracing), 0))
             .unzip();
         let is_last = number + 1 == probe.tasks.len();
         let thread = TaskThread {

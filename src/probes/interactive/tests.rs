@@ -24,9 +24,9 @@ use crate::{
     sys::{cpus::Cpus, sched},
 };
 
-fn terms() -> Terms {
+fn terms() -> ThreadConfig {
     let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
-    Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 }
+    ThreadConfig { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 }
 }
 
 /// What a probe of these tasks leaves: whether each thread was done, and values by figure.
@@ -34,7 +34,7 @@ fn measured(tasks: Vec<SimulatedTask>, length_ns: i64) -> (Armed, Vec<(String, V
     crate::sys::signals::accept_nudges().unwrap();
     let probe = Interactive { tasks, terms: terms(), loops_per_ms: Some(1_000) };
     let stop = Arc::new(Stop::new());
-    let mut armed = probe.arm(&Wants::default(), &stop).unwrap();
+    let mut armed = probe.arm(&ArmOptions::default(), &stop).unwrap();
     let start_ns = now_ns() + 5_000_000;
     let (end_ns, samples, stop_over_ns) = (start_ns + length_ns, u64::MAX, i64::MAX);
     armed.start(Schedule { warmup_ns: start_ns, start_ns, end_ns, samples, stop_over_ns });
@@ -80,7 +80,7 @@ fn a_stop_ends_a_task_and_those_that_wait_for_their_turn() {
     let tasks = vec![SimulatedTask::custom(1_000_000, 1), AUDIO, GAME];
     let probe = Interactive { tasks, terms: terms(), loops_per_ms: Some(1) };
     let stop = Arc::new(Stop::new());
-    let mut armed = probe.arm(&Wants::default(), &stop).unwrap();
+    let mut armed = probe.arm(&ArmOptions::default(), &stop).unwrap();
     let start_ns = now_ns();
     let (end_ns, samples, stop_over_ns) = (start_ns + 3_600_000_000_000, u64::MAX, i64::MAX);
     armed.start(Schedule { warmup_ns: start_ns, start_ns, end_ns, samples, stop_over_ns });
@@ -114,7 +114,7 @@ fn accounts_ns() -> Option<[i64; 2]> {
 }
 
 /// A task that takes its CPU for 3 ms of every 10 ms, until `over`.
-fn hog(terms: Terms, loops_per_ms: u64, over: &AtomicBool) {
+fn hog(terms: ThreadConfig, loops_per_ms: u64, over: &AtomicBool) {
     terms.apply().unwrap();
     let mut frames = Frames::new(now_ns(), 10_000_000, Even(3 * loops_per_ms));
     let until = Until { end_ns: i64::MAX, samples: 1, stop_over_ns: i64::MAX };

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc::Sender};
 
 use tardy_hot::{
     clock::now_ns,
-    frames::{Bursts, Even, FlatOut, Frames, Rising, TaskCpu, ThisCpu, flat_out, periodic},
+    frames::{Bursts, BusyTask, Even, Frames, Rising, TaskCpu, ThisCpu, flat_out, periodic},
     ring::{Sample, Writer},
     stop::Stop,
     wakeup::{Counted, Ended, Kept, Series, Sink, Until},
@@ -18,7 +18,7 @@ use crate::{
     probes::{
         FigureValue, Schedule,
         measured_thread::LoopEnd,
-        timer::stages::{MeasuredLoop, OfThread},
+        timer::stages::{MeasuredLoop, ThreadTrace},
         work_speed::{self, loops_of},
     },
     sys::clock::thread_cpu_ns,
@@ -42,7 +42,7 @@ pub(super) struct TaskThread {
     pub(super) scratch: Arc<Series>,
     pub(super) writer: Option<Writer<Sample>>,
     /// Where stages go, if they are recorded.
-    pub(super) stages: Option<OfThread>,
+    pub(super) stages: Option<ThreadTrace>,
     /// The place of its first figure, and where the figures go when its loop is over.
     pub(super) figures: (usize, Sender<FigureValue>),
     /// How much work the CPU did in a millisecond before; only the last task has them.
@@ -186,7 +186,7 @@ impl<C: AccountedCpu> MeasuredLoop for SlicedLoop<'_, C> {
                 self.periodic(Frames::new(from_ns, period_ns, bursts), sink)
             }
             TaskRhythm::FlatOut { frame_ns } => {
-                self.flat_out(FlatOut { loops: loops(frame_ns), frame_ns }, sink)
+                self.flat_out(BusyTask { loops: loops(frame_ns), frame_ns }, sink)
             }
         }
     }
@@ -221,7 +221,7 @@ impl<C: AccountedCpu> SlicedLoop<'_, C> {
     }
 
     /// Frames without a pause, slice by slice, with the CPU time that the kernel accounts for them.
-    fn flat_out<S: Sink>(mut self, task: FlatOut, sink: &mut S) -> Ended {
+    fn flat_out<S: Sink>(mut self, task: BusyTask, sink: &mut S) -> Ended {
         let (mut ended, mut left) = (Ended::Done, self.turn.samples);
         // Ended early only by the stop flag, which the loop sees.
         let _ = self.cpu.sleep_until(self.turn.from_ns);

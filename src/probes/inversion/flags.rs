@@ -9,8 +9,8 @@ use crate::{
         MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, ThreadPriority,
     },
     setup::{
-        Requested, Wish,
-        threads::{self, Terms},
+        Choice, Requested,
+        threads::{self, ThreadConfig},
     },
     sys::sched::Policy,
     units::{Nanos, typed::positive},
@@ -53,7 +53,7 @@ impl ProbeRequest for InversionFlags {
     }
 
     /// Its three threads can run only under this policy, at these priorities.
-    fn settle(&self, policy: Wish<Policy>, priority: Wish<u32>) -> Result<ThreadPriority> {
+    fn settle(&self, policy: Choice<Policy>, priority: Choice<u32>) -> Result<ThreadPriority> {
         ensure!(
             policy.value == Policy::Fifo,
             "--policy {} is not supported with inversion: its three threads need fixed \
@@ -67,7 +67,7 @@ impl ProbeRequest for InversionFlags {
             priority.value
         );
         let (found_policy, found_priority, refused) =
-            threads::settle(Wish { explicit: true, ..policy }, priority)
+            threads::settle(Choice { explicit: true, ..policy }, priority)
                 .context("inversion needs three real-time priorities")?;
         Ok(ThreadPriority {
             policy: Requested { asked: policy, granted: found_policy },
@@ -78,7 +78,7 @@ impl ProbeRequest for InversionFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         _: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn threads_without_room_below_them_are_refused() {
         let refused = |policy, priority| {
-            let wishes = (Wish::new(Some(policy), Policy::Fifo), Wish::new(Some(priority), 90));
+            let wishes = (Choice::new(Some(policy), Policy::Fifo), Choice::new(Some(priority), 90));
             InversionFlags::default().settle(wishes.0, wishes.1).unwrap_err().to_string()
         };
         assert!(refused(Policy::Other, 90).contains("use --policy fifo"));

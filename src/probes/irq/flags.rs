@@ -8,7 +8,7 @@ use crate::{
     probes::request::{
         MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, named_or_allowed,
     },
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     units::{Nanos, typed::time},
 };
 
@@ -70,11 +70,11 @@ impl ProbeRequest for IrqFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         _: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
-        let Terms { policy, priority, slack_ns, .. } = terms;
+        let ThreadConfig { policy, priority, slack_ns, .. } = terms;
         let plan = self.interrupts();
         let irq = Irq { cpus: cpus.all.clone(), interrupts: plan, policy, priority, slack_ns };
         Ok(PlannedProbe::new(irq, plan.period_ns()))

@@ -8,7 +8,7 @@ use crate::{
     probes::request::{
         MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions, check_cpu_left,
     },
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::sched::Policy,
     units::{Nanos, typed::positive},
 };
@@ -52,11 +52,11 @@ impl ProbeRequest for NoiseFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         _: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
-        let Terms { policy, priority, slack_ns, .. } = terms;
+        let ThreadConfig { policy, priority, slack_ns, .. } = terms;
         let over_ns = self.gap_over.map_or(DEFAULT_GAP_NS, |over| over.0);
         let noise = Noise { cpus: cpus.all.clone(), over_ns, policy, priority, slack_ns };
         Ok(PlannedProbe::new(noise, PACE_NS))

@@ -12,7 +12,7 @@ fn plan(cpus: Cpus) -> Noise {
 fn measured(length_ns: i64, samples: u64) -> (Armed, Vec<Vec<f64>>) {
     let cpu = Cpus::allowed().unwrap().iter().take(1).collect();
     let (probe, stop) = (plan(cpu), Arc::new(Stop::new()));
-    let mut armed = probe.arm(&Wants::default(), &stop).unwrap();
+    let mut armed = probe.arm(&ArmOptions::default(), &stop).unwrap();
     let start_ns = tardy_hot::clock::now_ns() + 5_000_000;
     let end_ns = start_ns.saturating_add(length_ns);
     let warmup_ns = start_ns;
@@ -89,13 +89,13 @@ fn the_duty_cycle_of_a_hog_is_the_lost_share() {
 
 #[test]
 fn a_gap_over_the_end_of_a_slice_goes_on_in_those_that_follow() {
-    assert_eq!(Overhang::before_first_turn(900, 1_000).ns, 0, "one turn of the loop");
-    let mut over = Overhang { ns: 2_500_000, class: 3 };
+    assert_eq!(InterruptionCarryOver::before_first_turn(900, 1_000).ns, 0, "one turn of the loop");
+    let mut over = InterruptionCarryOver { ns: 2_500_000, class: 3 };
     assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
     assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
     assert_eq!((over.take(1_000_000), over.ns), ([0, 0, 0, 500_000], 0));
     assert_eq!(over.take(1_000_000), [0; 4]);
-    assert_eq!(Overhang::before_first_turn(50_000, 1_000).class, 1);
+    assert_eq!(InterruptionCarryOver::before_first_turn(50_000, 1_000).class, 1);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
         message_ends::{Ends, check_policy, places},
         request::{MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions},
     },
-    setup::threads::{Terms, describe},
+    setup::threads::{ThreadConfig, describe},
     sys::{cpus::Cpus, sched::Policy},
     transports::{Transport, hello::read_token},
     units::{Nanos, cpus, typed::positive},
@@ -74,7 +74,7 @@ impl ProbeRequest for PingpongFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         shared: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
@@ -84,7 +84,7 @@ impl ProbeRequest for PingpongFlags {
 
 impl PingpongFlags {
     /// The ping-pong; `far_cpu` is used where the remote endpoint is local.
-    fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
+    fn pingpong(&self, near: ThreadConfig, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
         let transport = self.transport.as_deref().map_or(Ok(Transport::Tcp), transport)?;
         let size = self.size.unwrap_or(1);
         ensure!(
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn planned(flags: &PingpongFlags, policy: Policy, cpus: (u32, u32)) -> Result<PingPong> {
-        let near = Terms { policy, priority: 0, cpu: cpus.0, slack_ns: 1 };
+        let near = ThreadConfig { policy, priority: 0, cpu: cpus.0, slack_ns: 1 };
         flags.pingpong(near, cpus.1, &"0-1".parse().unwrap())
     }
 
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_spins_everywhere_at_a_real_time_priority_is_refused() {
         let ends = |policy, cpus: (u32, u32)| {
-            let terms = |cpu| Terms { policy, priority: 90, cpu, slack_ns: 1 };
+            let terms = |cpu| ThreadConfig { policy, priority: 90, cpu, slack_ns: 1 };
             Ends { near: terms(cpus.0), far_end: terms(cpus.1) }
         };
         let check = |ends, allowed: &str| {

@@ -10,7 +10,7 @@ use crate::{
         far_end::{FarEndSpec, Launched},
     },
     run::EndRecord,
-    setup::threads::{Terms, describe},
+    setup::threads::{ThreadConfig, describe},
     transports::{
         Transport, TransportEnd,
         hello::{self, Ask, CarrierKind, EchoMode},
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Clone)]
 pub enum PingpongPeer {
     /// An end that this tardy starts, on these terms.
-    Here(Terms),
+    Here(ThreadConfig),
     /// A tardy echo.
     Echo {
         /// HOST:PORT.
@@ -86,7 +86,7 @@ impl PingPong {
         }
     }
 
-    fn both_here(&self, terms: &Terms, note: Option<OwnedFd>) -> Result<Link, ArmError> {
+    fn both_here(&self, terms: &ThreadConfig, note: Option<OwnedFd>) -> Result<Link, ArmError> {
         let Pair { near, far_end } = pair(self.transport, self.size).map_err(refused)?;
         let terms = terms.clone();
         let policy = Some(describe(terms.policy, terms.priority));

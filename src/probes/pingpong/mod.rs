@@ -22,12 +22,12 @@ use self::{
     stages::{Note, TripStages},
     supervisor::{Answers, PingSupervisor},
 };
-use super::{ArmError, Armed, Probe, Recorded, Tracing, Wants};
+use super::{ArmError, ArmOptions, Armed, Probe, Recorded, Tracing};
 use crate::{
     run::{
         EndRecord, MessageRecord, PingpongParameters, ProbeRecord, SeriesHead, messages::ROUND_TRIP,
     },
-    setup::threads::{Terms, describe},
+    setup::threads::{ThreadConfig, describe},
     transports::{Transport, page::Interrupter},
 };
 
@@ -39,7 +39,7 @@ pub struct PingPong {
     /// Bytes of one message; 1 where it carries none.
     pub size: usize,
     /// What the end that measures runs as.
-    pub near: Terms,
+    pub near: ThreadConfig,
     /// The end that answers.
     pub peer: PingpongPeer,
     /// An answer that takes longer is given up; ns.
@@ -149,7 +149,7 @@ impl Probe for PingPong {
         std::iter::once(head).chain(parts).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let note = wants.tracing.as_ref().map(|_| Note::new()).transpose();
         let (note, shared) = note.map_err(|error| no_memory(&error))?.unzip();
         let Link { near: end, far_end, mut record } = self.link(shared)?;

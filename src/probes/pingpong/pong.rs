@@ -13,7 +13,7 @@ use super::{near_end::Buffers, stages::Note};
 use crate::{
     probes::{
         Schedule,
-        far_end::{FarEndWork, Nudger, Opened},
+        far_end::{FarEndWork, Opened, WakeFn},
     },
     transports::{
         TransportEnd,
@@ -64,7 +64,7 @@ impl Opened for OpenPong {
         json!({ "receive": receive, "send": send })
     }
 
-    fn nudger(&self) -> Option<Nudger> {
+    fn nudger(&self) -> Option<WakeFn> {
         let interrupter = self.port.interrupter()?;
         Some(Box::new(move || interrupter.interrupt()))
     }

@@ -9,7 +9,7 @@ use crate::{
         message_ends::{Ends, check_policy, packet_period_ns, packet_rate, places},
         request::{MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions},
     },
-    setup::threads::{Terms, describe},
+    setup::threads::{ThreadConfig, describe},
     sys::{cpus::Cpus, interface::Interface, nic_clock::NicClock, sched::Policy},
     units::Nanos,
 };
@@ -65,7 +65,7 @@ impl ProbeRequest for ReceiveFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         shared: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
@@ -221,14 +221,14 @@ fn check_spinning(ends: &Ends, wait: ReceiveWait, has_sender: bool, allowed: &Cp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::threads::Terms;
+    use crate::setup::threads::ThreadConfig;
 
     fn read(flags: ReceiveFlags) -> Result<Receive> {
         placed(flags, (0, 1), "0-1")
     }
 
     fn placed(flags: ReceiveFlags, cpus: (u32, u32), allowed: &str) -> Result<Receive> {
-        let terms = |cpu| Terms { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 };
+        let terms = |cpu| ThreadConfig { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 };
         let ends = Ends { near: terms(cpus.0), far_end: terms(cpus.1) };
         flags.receive(ends, &allowed.parse().unwrap())
     }

@@ -25,12 +25,12 @@ use self::{
     supervisor::ReceiveKeeper,
 };
 use super::{
-    ArmError, Armed, Probe, Recorded, Tracing, Wants,
+    ArmError, ArmOptions, Armed, Probe, Recorded, Tracing,
     far_end::{FarEndSpec, Launched, RunningFarEnd},
 };
 use crate::{
     run::{EndRecord, MessageRecord, ProbeRecord, ReceiveParameters, SeriesHead},
-    setup::threads::{Terms, describe},
+    setup::threads::{ThreadConfig, describe},
     units::{Nanos, PacketRate},
 };
 
@@ -93,7 +93,7 @@ pub struct SenderPlan {
     /// How many a second.
     pub rate: PacketRate,
     /// What the sender runs as.
-    pub terms: Terms,
+    pub terms: ThreadConfig,
 }
 
 impl SenderPlan {
@@ -112,7 +112,7 @@ pub struct Receive {
     /// How the reading thread waits.
     pub wait: ReceiveWait,
     /// What it runs as.
-    pub near: Terms,
+    pub near: ThreadConfig,
     /// Whether the NIC stamps packets too.
     pub by_nic: bool,
     /// Its own sender; `None` if others send.
@@ -142,7 +142,7 @@ impl Receive {
     }
 
     fn record(&self, receiver: &ReceiveSocket, far_end: Option<&RunningFarEnd>) -> MessageRecord {
-        let end = |name: &str, place: &str, terms: &Terms| EndRecord {
+        let end = |name: &str, place: &str, terms: &ThreadConfig| EndRecord {
             name: name.into(),
             place: place.into(),
             cpu: Some(terms.cpu),
@@ -221,7 +221,7 @@ impl Probe for Receive {
         std::iter::once(self.head()).chain(parts).chain(nic).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut receiver = ReceiveSocket::open(self).map_err(ArmError::Transport)?;
         let clock = receiver.nic_clock.take();
         let launched = self.launch(&receiver)?;

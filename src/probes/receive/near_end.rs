@@ -10,7 +10,7 @@ use std::{
 
 use tardy_hot::{
     receive::{
-        self, Anybody, Await, Block, Epoll, Filter, Inlet, Nic, NicStamp, NoNic, Outlets, Own,
+        self, AcceptAll, Await, Block, Epoll, Filter, Inlet, Nic, NicStamp, NoNic, Outlets, Own,
         Ppoll, ReceiveUntil, Seen, SpinReceive,
     },
     ring::{Sample, Writer},
@@ -119,7 +119,7 @@ impl ReceiveThread {
     fn loops_by<W: Await>(&mut self, mut inlet: Inlet<W>, schedule: Schedule) -> LoopEnd {
         // The measured loop begins within the warm-up: which packets count, their own times say.
         let middle_ns = i64::midpoint(schedule.warmup_ns, schedule.start_ns);
-        let mut warm = Anybody { start_ns: i64::MIN, end_ns: middle_ns };
+        let mut warm = AcceptAll { start_ns: i64::MIN, end_ns: middle_ns };
         let until = ReceiveUntil { end_ns: middle_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
         self.shared.waits_until_ns.store(middle_ns, Ordering::Relaxed);
         let out = Outlets {
@@ -135,7 +135,7 @@ impl ReceiveThread {
     fn measured<W: Await>(&mut self, inlet: &mut Inlet<W>, schedule: Schedule) -> Ended {
         let Schedule { start_ns, end_ns, .. } = schedule;
         let Some((session, at)) = self.own else {
-            return self.filtered(inlet, &mut Anybody { start_ns, end_ns }, schedule, end_ns);
+            return self.filtered(inlet, &mut AcceptAll { start_ns, end_ns }, schedule, end_ns);
         };
         let mut own = Own { session, at, start_ns, ..Own::default() };
         let ended = self.filtered(inlet, &mut own, schedule, end_ns.saturating_add(GRACE_NS));

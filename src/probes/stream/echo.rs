@@ -14,7 +14,7 @@ use super::{
     supervisor::{Back, ReturnSender, StreamKeeper},
 };
 use crate::{
-    probes::{ArmError, Armed, Wants},
+    probes::{ArmError, ArmOptions, Armed},
     run::{EndRecord, MessageRecord, SeriesHead, messages::ROUND_TRIP},
     setup::threads::describe,
     transports::{
@@ -95,7 +95,7 @@ impl Stream {
     pub(super) fn arm_with(
         &self,
         echo: &RemoteEcho,
-        wants: &Wants,
+        wants: &ArmOptions,
         stop: &Arc<Stop>,
     ) -> Result<Armed, ArmError> {
         let found = self.connect(echo)?;

@@ -12,7 +12,7 @@ use crate::{
         message_ends::{Ends, check_policy, packet_period_ns, packet_rate, places},
         request::{MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions},
     },
-    setup::threads::{Terms, describe},
+    setup::threads::{ThreadConfig, describe},
     sys::{cpus::Cpus, sched::Policy},
     transports::hello::read_token,
     units::{Nanos, PacketRate, cpus, typed::positive},
@@ -92,7 +92,7 @@ impl ProbeRequest for StreamFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         shared: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {
@@ -285,10 +285,10 @@ fn check_spinning(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::threads::Terms;
+    use crate::setup::threads::ThreadConfig;
 
     fn ends(policy: Policy, cpus: (u32, u32)) -> Ends {
-        let terms = |cpu| Terms { policy, priority: 90, cpu, slack_ns: 1 };
+        let terms = |cpu| ThreadConfig { policy, priority: 90, cpu, slack_ns: 1 };
         Ends { near: terms(cpus.0), far_end: terms(cpus.1) }
     }
 

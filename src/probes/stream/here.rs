@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     probes::{
-        ArmError, Armed, MessageEvidence, Recorded, TracedThread, Tracing, Wants,
+        ArmError, ArmOptions, Armed, MessageEvidence, Recorded, TracedThread, Tracing,
         far_end::{FarEndSpec, Launched},
     },
     run::MessageRecord,
@@ -34,7 +34,7 @@ type Known = (MessageRecord, MessageEvidence);
 
 impl Stream {
     /// Arms both ends.
-    pub(super) fn arm_here(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    pub(super) fn arm_here(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let refused = |error: io::Error| self.refused(&error);
         let sockets = self.sockets().map_err(refused)?;
         let record = self.record(&sockets).map_err(refused)?;
@@ -113,7 +113,7 @@ impl Stream {
 
     /// All flows, the series of all of them in their order, and where those of traced ones are
     /// read.
-    fn armed_flows(&self, wants: &Wants) -> (Vec<Flow>, Vec<Recorded>, Vec<SharedFlowStages>) {
+    fn armed_flows(&self, wants: &ArmOptions) -> (Vec<Flow>, Vec<Recorded>, Vec<SharedFlowStages>) {
         let (mut flows, mut recorded, mut shared) = (Vec::new(), Vec::new(), Vec::new());
         for (name, cpu) in self.flows() {
             let (mut flow, taken) = Flow::new(&name, self.late_over_ns, wants.ring_samples);
@@ -185,7 +185,7 @@ mod tests {
             Probe, TracedSamples,
             stream::{PacketWait, RemoteEcho, StreamTransport},
         },
-        setup::threads::Terms,
+        setup::threads::ThreadConfig,
         sys::sched::Policy,
     };
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn stream(way: StreamTransport, both_ways: bool) -> Stream {
-        let terms = |cpu| Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 };
+        let terms = |cpu| ThreadConfig { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 };
         Stream {
             way,
             size: 64,
@@ -229,7 +229,7 @@ mod tests {
             let stream = stream(way, both_ways);
             let tracing = Tracing { records: Arc::new(NoRecords), is_rt: false };
             let heads = stream.heads(Some(&tracing));
-            let wants = Wants { ring_samples: None, tracing: Some(tracing) };
+            let wants = ArmOptions { ring_samples: None, tracing: Some(tracing) };
             let (flows, recorded, shared) = stream.armed_flows(&wants);
             let made: Vec<_> = recorded.into_iter().map(|one| one.head).collect();
             assert_eq!(made, heads);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn each_receiver_has_its_packets_and_knows_their_sender() {
         let tracing = Some(Tracing { records: Arc::new(NoRecords), is_rt: false });
-        let wants = Wants { ring_samples: None, tracing };
+        let wants = ArmOptions { ring_samples: None, tracing };
         let of = |way, both_ways, found: &[(String, Found)]| {
             let stream = stream(way, both_ways);
             let (_, _, shared) = stream.armed_flows(&wants);
@@ -284,7 +284,7 @@ mod tests {
     fn without_memory_that_can_be_shared_no_far_end_is_started() {
         let stream = stream(StreamTransport::Udp, false);
         let tracing = Some(Tracing { records: Arc::new(NoRecords), is_rt: false });
-        let wants = Wants { ring_samples: None, tracing };
+        let wants = ArmOptions { ring_samples: None, tracing };
         let error = stream.arm(&wants, &Arc::new(Stop::new())).unwrap_err().to_string();
         assert!(error.contains("far") && error.contains("no record"), "{error}");
     }

@@ -32,13 +32,13 @@ use tardy_hot::{stop::Stop, stream::PacketPeriod};
 
 use self::end::{SendPlan, SocketKind};
 pub use self::{echo::RemoteEcho, end::EndPlan, far_end::FarEndStream, wait::PacketWait};
-use super::{ArmError, Armed, Probe, Tracing, Wants};
+use super::{ArmError, ArmOptions, Armed, Probe, Tracing};
 use crate::{
     probes::{MessageEvidence, OneThread},
     run::{
         EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters, messages::ROUND_TRIP,
     },
-    setup::threads::{Terms, describe, plain},
+    setup::threads::{ThreadConfig, describe, plain},
     transports::streams::{self, SocketPair},
     units::PacketRate,
 };
@@ -112,9 +112,9 @@ pub struct Stream {
     /// What arrives later than this after its time is late, ns.
     pub late_over_ns: i64,
     /// What the local endpoint runs as.
-    pub near: Terms,
+    pub near: ThreadConfig,
     /// What the remote endpoints run as, where they are this tardy's.
-    pub far_end: Terms,
+    pub far_end: ThreadConfig,
     /// Who sends the packets back instead.
     pub echo: Option<RemoteEcho>,
 }
@@ -205,26 +205,27 @@ impl Stream {
 
     /// What is known of both ends beforehand.
     fn record(&self, sockets: &SocketPair) -> io::Result<MessageRecord> {
-        let end =
-            |name: String, socket: &OwnedFd, at: SocketAddrV4, terms: &Terms, wait: PacketWait| {
-                let (receive, send) = match self.way.kind() {
-                    SocketKind::Zmq => (None, None),
-                    _ => {
-                        streams::held(socket).map(|(receive, send)| (Some(receive), Some(send)))?
-                    }
-                };
-                io::Result::Ok(EndRecord {
-                    name,
-                    place: "process".into(),
-                    address: Some(at.to_string()),
-                    cpu: Some(terms.cpu),
-                    policy: Some(describe(terms.policy, terms.priority)),
-                    wait: Some(wait.to_string()),
-                    receive_buffer_bytes: receive.map(|bytes| bytes as u64),
-                    send_buffer_bytes: send.map(|bytes| bytes as u64),
-                    version: None,
-                })
+        let end = |name: String,
+                   socket: &OwnedFd,
+                   at: SocketAddrV4,
+                   terms: &ThreadConfig,
+                   wait: PacketWait| {
+            let (receive, send) = match self.way.kind() {
+                SocketKind::Zmq => (None, None),
+                _ => streams::held(socket).map(|(receive, send)| (Some(receive), Some(send)))?,
             };
+            io::Result::Ok(EndRecord {
+                name,
+                place: "process".into(),
+                address: Some(at.to_string()),
+                cpu: Some(terms.cpu),
+                policy: Some(describe(terms.policy, terms.priority)),
+                wait: Some(wait.to_string()),
+                receive_buffer_bytes: receive.map(|bytes| bytes as u64),
+                send_buffer_bytes: send.map(|bytes| bytes as u64),
+                version: None,
+            })
+        };
         let (near, at) = &sockets.near;
         let mut ends = vec![end("near".into(), near, *at, &self.near, self.waits.0)?];
         for (number, (far_end, at)) in (0_u32..).zip(&sockets.far_end) {
@@ -327,7 +328,7 @@ impl Probe for Stream {
         self.flows().into_iter().flat_map(of).collect()
     }
 
-    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &ArmOptions, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         if let Some(echo) = &self.echo {
             return self.arm_with(echo, wants, stop);
         }

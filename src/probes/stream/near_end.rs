@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     probes::{ArmError, Armed, Recorded, Schedule, measured_thread::LoopEnd},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::faults::ThreadUsage,
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct StreamThread {
     plan: EndPlan,
     socket: OwnedFd,
-    terms: Terms,
+    terms: ThreadConfig,
     passages: PassageWriter,
     /// Where wake-ups are noted that go with what it receives.
     watch: Option<ReceiverRecord>,
@@ -50,7 +50,7 @@ impl StreamThread {
     pub(super) fn new(
         plan: EndPlan,
         socket: OwnedFd,
-        terms: Terms,
+        terms: ThreadConfig,
         watch: Option<ReceiverRecord>,
         stop: &Arc<Stop>,
     ) -> (Self, PassageReader) {

@@ -108,7 +108,7 @@ impl ReceiverRecord {
     pub(super) fn map(memory: BorrowedFd<'_>, at: usize) -> io::Result<Self> {
         let words = at.checked_add(RECORD).ok_or(io::ErrorKind::InvalidInput)?;
         let watch = Self::Mapped(MappedWords::new(memory, words)?, at);
-        let _ = watch.record().map(tardy_hot::trips::LateWay::read);
+        let _ = watch.record().map(tardy_hot::trips::LateLeg::read);
         Ok(watch)
     }
 
@@ -126,7 +126,7 @@ impl ReceiverRecord {
 mod tests {
     use std::{os::fd::AsFd, sync::atomic::Ordering::Relaxed};
 
-    use tardy_hot::{packet::Packet, trips::LateWay};
+    use tardy_hot::{packet::Packet, trips::LateLeg};
 
     use super::*;
     use crate::sys::mapped::sealed_memory;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn passages_reach_another_process_whole_and_in_order() {
-        let woken = LateWay { waking_ns: 3, switch_ns: 4, cpus: (1, 2), stopped_ns: (0, 9) };
+        let woken = LateLeg { waking_ns: 3, switch_ns: 4, cpus: (1, 2), stopped_ns: (0, 9) };
         for is_traced in [false, true] {
             let (mut writer, mut reader) = passages(4, is_traced);
             for number in [7, 8] {
@@ -158,7 +158,7 @@ mod tests {
             assert!(bytes.is_empty());
             let numbers: Vec<u64> = found.iter().map(|one| one.passage.packet.number).collect();
             assert_eq!(numbers, [7, 8]);
-            let expected = if is_traced { woken } else { LateWay::default() };
+            let expected = if is_traced { woken } else { LateLeg::default() };
             assert!(found.iter().all(|one| one.woken == expected), "{found:?}");
             assert_eq!((writer.dropped(), reader.dropped()), (0, 0));
         }

@@ -13,7 +13,7 @@ use tardy_hot::{
     stages::Records,
     stream::{Passage, TracedPassage},
     traced::TraceControl,
-    trips::{Backlog, LatePacket, LateWay, WaySeries},
+    trips::{Backlog, LateLeg, LatePacket, WaySeries},
     wakeup::Series,
 };
 
@@ -128,7 +128,7 @@ impl FlowStages {
         // Later than this one, so that it is late, too.
         let follows_later =
             last.latency_ns > latency_ns && (last.received_ns > sent_ns || last.sent_ns > t_ns);
-        let sender = self.records.record(self.sender).map(LateWay::read).unwrap_or_default();
+        let sender = self.records.record(self.sender).map(LateLeg::read).unwrap_or_default();
         self.late.push(LatePacket {
             t_ns,
             latency_ns,
@@ -233,11 +233,11 @@ mod tests {
     fn passage(times: [i64; 3], woken: i64) -> TracedPassage {
         let [scheduled_ns, sent_ns, received_ns] = times;
         let packet = Packet { scheduled_ns, sent_ns, ..Packet::default() };
-        let woken = LateWay {
+        let woken = LateLeg {
             waking_ns: woken,
             switch_ns: woken + 2,
             stopped_ns: (4, 5),
-            ..LateWay::default()
+            ..LateLeg::default()
         };
         TracedPassage { passage: Passage { packet, received_ns }, woken }
     }

@@ -8,7 +8,7 @@ use crate::{
     probes::request::{
         DEFAULT_INTERVAL_NS, MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions,
     },
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::sched::Policy,
     units::{
         Nanos,
@@ -82,7 +82,7 @@ impl ProbeRequest for TimerFlags {
 
     fn plan(
         &self,
-        terms: Terms,
+        terms: ThreadConfig,
         cpus: &MeasuredCpus,
         shared: &SharedOptions<'_>,
     ) -> Result<PlannedProbe> {

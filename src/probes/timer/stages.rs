@@ -37,7 +37,7 @@ pub(in crate::probes) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<Ser
 
 /// What a traced thread owns beside its sink.
 #[derive(Debug)]
-pub(in crate::probes) struct OfThread {
+pub(in crate::probes) struct ThreadTrace {
     records: Arc<dyn Records>,
     number: usize,
     within_ns: u64,
@@ -66,7 +66,7 @@ pub(super) struct SharedWork {
     late: Reader<Late>,
 }
 
-/// What [`OfThread`] has, for its readers.
+/// What [`ThreadTrace`] has, for its readers.
 #[derive(Debug)]
 pub(in crate::probes) struct SharedStages {
     recorded: Vec<Recorded>,
@@ -83,7 +83,7 @@ struct FoundLater {
     within_ns: u64,
 }
 
-impl OfThread {
+impl ThreadTrace {
     /// Makes the series of thread `number`, all memory touched.
     pub(in crate::probes) fn new(
         head: &SeriesHead,
@@ -153,7 +153,7 @@ impl OfThread {
 
 impl WorkTrace {
     /// That of the thread whose stages `of` has; `None` if those are found later.
-    pub(super) fn new(of: &OfThread, deadline_ns: Option<i64>) -> Option<(Self, SharedWork)> {
+    pub(super) fn new(of: &ThreadTrace, deadline_ns: Option<i64>) -> Option<(Self, SharedWork)> {
         if of.records.are_found_later() {
             return None;
         }
@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        probes::{Probe, Schedule, Wants, timer},
+        probes::{ArmOptions, Probe, Schedule, timer},
         sys::{cpus::Cpus, sched::Policy},
     };
 
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(heads.len(), if is_rt { 12 } else { 10 });
             assert!(heads.iter().all(|head| head.name.contains('/') == head.period_ns.is_none()));
             let stop = Arc::new(Stop::new());
-            let wants = Wants { ring_samples: None, tracing: Some(tracing) };
+            let wants = ArmOptions { ring_samples: None, tracing: Some(tracing) };
             let armed = probe.arm(&wants, &stop).unwrap();
             let recorded: Vec<_> = armed.recorded.iter().map(|one| one.head.clone()).collect();
             assert_eq!(recorded, heads);
@@ -318,7 +318,7 @@ mod tests {
     fn wakeups_that_match_no_record_are_counted_and_have_no_stages() {
         let tracing = Tracing { records: Arc::new(NoRecords::default()), is_rt: false };
         let stop = Arc::new(Stop::new());
-        let wants = Wants { ring_samples: None, tracing: Some(tracing) };
+        let wants = ArmOptions { ring_samples: None, tracing: Some(tracing) };
         let mut armed = probe(timer::WakeKind::Timerfd).arm(&wants, &stop).unwrap();
         let start_ns = now_ns() + 5_000_000;
         let (end_ns, samples, stop_over_ns) = (i64::MAX, 20, i64::MAX);

@@ -14,14 +14,14 @@ use tardy_hot::{
     worked::Worked,
 };
 
-use super::stages::{OfThread, SharedWork, WorkTrace};
+use super::stages::{SharedWork, ThreadTrace, WorkTrace};
 use crate::{
     probes::{
         FigureValue, Recorded,
         work_speed::{fastest, loops_of, measure_on, send},
     },
     run::{FigureHead, FigureUnit, RESPONSE, SeriesHead, WORK_FIGURE},
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{cpus::Cpus, sched::Policy},
 };
 
@@ -68,7 +68,11 @@ impl WorkPlan {
     ///
     /// # Errors
     /// The CPU cannot be measured.
-    pub(super) fn next(&mut self, head: &SeriesHead, terms: &Terms) -> io::Result<WorkOfThread> {
+    pub(super) fn next(
+        &mut self,
+        head: &SeriesHead,
+        terms: &ThreadConfig,
+    ) -> io::Result<WorkOfThread> {
         let (loops, speed) = match self.of_cpu {
             Some((cpu, loops)) if cpu == terms.cpu => (loops, None),
             _ => {
@@ -91,10 +95,12 @@ impl WorkPlan {
     }
 
     /// How fast that CPU is.
-    fn measured(&mut self, terms: &Terms) -> io::Result<SpeedBefore> {
+    fn measured(&mut self, terms: &ThreadConfig) -> io::Result<SpeedBefore> {
         // A budget of CPU time would only make it longer.
         let terms = match terms.policy {
-            Policy::Deadline(_) => Terms { policy: Policy::Other, priority: 0, ..terms.clone() },
+            Policy::Deadline(_) => {
+                ThreadConfig { policy: Policy::Other, priority: 0, ..terms.clone() }
+            }
             _ => terms.clone(),
         };
         let values = measure_on(&terms)?;
@@ -138,7 +144,7 @@ impl WorkOfThread {
 
     /// Has late ones handed on, to whom follows the stages of the thread too. None are where the
     /// thread itself has no record of its wake-ups.
-    pub(super) fn trace(&mut self, stages: &OfThread) -> Option<(SharedWork, Arc<Series>)> {
+    pub(super) fn trace(&mut self, stages: &ThreadTrace) -> Option<(SharedWork, Arc<Series>)> {
         let (own, others) = WorkTrace::new(stages, self.deadline_ns)?;
         self.trace = Some(own);
         Some((others, Arc::clone(&self.scratch)))

@@ -51,7 +51,7 @@ pub enum SetupCaveat {
         now: Option<String>,
     },
     /// Measured threads have the highest priority there is.
-    NothingAbove {
+    NoHigherPriority {
         /// Why the kernel does not bound them either.
         #[serde(skip_serializing_if = "Option::is_none")]
         unbounded: Option<OsError>,
@@ -215,7 +215,7 @@ impl SetupCaveat {
                 "Find who else sets it: irqbalance, tuned, a power daemon; stop it while you \
                  measure.",
             ),
-            Self::NothingAbove { unbounded } => (
+            Self::NoHigherPriority { unbounded } => (
                 "nothing_above",
                 Informs,
                 nothing_above(unbounded.as_ref()),

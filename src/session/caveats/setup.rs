@@ -1,6 +1,6 @@
 //! Caveats of what was to be arranged, and could not be or was left behind.
 
-use super::super::evidence::{NothingAbove, SetupEvidence};
+use super::super::evidence::{NoHigherPriority, SetupEvidence};
 use crate::{
     run::{Caveat, CaveatKind, SetupCaveat, ShieldCaveat, ThreadCaveat},
     setup::{
@@ -20,8 +20,8 @@ pub(super) fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
     found.extend(memory.map(|error| CaveatKind::MemoryNotLocked { error }));
     let dma_latency = setup.dma_latency_refused.clone();
     found.extend(dma_latency.map(|error| CaveatKind::DmaLatencyNotHeld { error }));
-    if let Some(NothingAbove { unbounded }) = setup.nothing_above.clone() {
-        found.push(SetupCaveat::NothingAbove { unbounded }.into());
+    if let Some(NoHigherPriority { unbounded }) = setup.nothing_above.clone() {
+        found.push(SetupCaveat::NoHigherPriority { unbounded }.into());
     }
     if let Some(end) = setup.watchdog {
         let (silent_s, made_ordinary) = (end.silent_s, end.made_ordinary);

@@ -153,7 +153,9 @@ fn a_watchdog_that_ended_the_run_is_reported_instead_of_the_ordinary_tasks_it_ma
 #[test]
 fn that_nothing_is_above_the_measured_threads_is_reported_with_what_stands_in() {
     let above = |unbounded: Option<OsError>| {
-        |evidence: &mut Evidence| evidence.setup.nothing_above = Some(NothingAbove { unbounded })
+        |evidence: &mut Evidence| {
+            evidence.setup.nothing_above = Some(NoHigherPriority { unbounded });
+        }
     };
     assert_one(above(None), "nothing_above", &json!({}), "interrupts them once a second");
     let refused = OsError { errno: Some(1), text: "Operation not permitted".into() };

@@ -10,7 +10,7 @@ impl Thread {
     /// length would be recorded. What changes on the machine meanwhile is of another time, and only
     /// looked at before and after.
     pub(super) fn follow(&mut self, time: &SimulatedTime, finished: &AtomicBool) {
-        let go = LetGo(time);
+        let go = ReleaseOnDrop(time);
         let mut now = self.work.start_ns;
         loop {
             // Rings hold 5 s.
@@ -36,9 +36,9 @@ impl Thread {
 }
 
 /// However the drain ends, nobody waits for it.
-struct LetGo<'a>(&'a SimulatedTime);
+struct ReleaseOnDrop<'a>(&'a SimulatedTime);
 
-impl Drop for LetGo<'_> {
+impl Drop for ReleaseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.let_go();
     }

@@ -168,7 +168,7 @@ impl SettingChoice {
 const HAVE: &str = "`tardy check --measure --dry-run` says which settings this machine has.";
 
 fn refused(choice: &SettingChoice, why: String, remedy: &'static str) -> SetupError {
-    SetupError::Wish { flag: choice.flag(), why, remedy }
+    SetupError::Choice { flag: choice.flag(), why, remedy }
 }
 
 /// What a setting is now, and what is to be written.

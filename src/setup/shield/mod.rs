@@ -103,11 +103,11 @@ fn rest(root: &Root, cpus: &Cpus) -> Result<Cpus, SetupError> {
     if !offline.is_empty() {
         let why = format!("not online: {}", units::cpus(&offline));
         let remedy = "Name CPUs that /sys/devices/system/cpu/online has.";
-        return Err(SetupError::Wish { flag: flag(cpus), why, remedy });
+        return Err(SetupError::Choice { flag: flag(cpus), why, remedy });
     }
     let rest = online.without(cpus);
     if rest.is_empty() {
-        return Err(SetupError::Wish {
+        return Err(SetupError::Choice {
             flag: flag(cpus),
             why: "no CPU would be left for everything else".into(),
             remedy: "Shield fewer; with `tardy run --shield`, measure fewer: --cpus.",

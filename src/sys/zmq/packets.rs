@@ -5,7 +5,7 @@ use std::{ffi::c_int, io, os::fd::BorrowedFd, time::Duration};
 use tardy_hot::{
     clock::now_ns,
     packet::Packet,
-    stream::{Got, Packets},
+    stream::{Packets, RecvOutcome},
 };
 
 use super::{Number, ZmqError, ZmqSocket, socket::wait_readable};
@@ -64,15 +64,15 @@ impl Packets for Published {
         socket.send(&self.out, false).map_err(|error| number(&error))
     }
 
-    fn receive(&mut self) -> Result<Got, c_int> {
-        let Some(socket) = &self.subscriber else { return Ok(Got::Nothing) };
+    fn receive(&mut self) -> Result<RecvOutcome, c_int> {
+        let Some(socket) = &self.subscriber else { return Ok(RecvOutcome::Nothing) };
         match socket.receive(&mut self.into, false) {
             Ok(got) if got + 1 == self.into.len() => {
-                Ok(Packet::read(&self.into).map_or(Got::Foreign, Got::Packet))
+                Ok(Packet::read(&self.into).map_or(RecvOutcome::Foreign, RecvOutcome::Packet))
             }
-            Ok(_) => Ok(Got::Foreign),
+            Ok(_) => Ok(RecvOutcome::Foreign),
             Err(error) => match number(&error) {
-                libc::EAGAIN | libc::EINTR => Ok(Got::Nothing),
+                libc::EAGAIN | libc::EINTR => Ok(RecvOutcome::Nothing),
                 errno => Err(errno),
             },
         }

@@ -28,7 +28,7 @@ const WAITS: &[(&str, usize)] = &[
     ("src/probes/irq.rs", 1),
     ("src/probes/measured_thread.rs", 1),
     ("src/probes/noise/tests.rs", 1),
-    ("src/sys/bell.rs", 1),
+    ("src/sys/notifier.rs", 1),
     ("src/sys/zmq/tests.rs", 1),
     ("tests/outside/attach.rs", 4),
     ("tests/outside/attach_response.rs", 1),

@@ -5,7 +5,7 @@ use std::{net::UdpSocket, os::fd::AsRawFd, time::Duration};
 use anyhow::{Context, Result};
 use tardy::{
     analysis,
-    setup::threads::Terms,
+    setup::threads::ThreadConfig,
     sys::{memory, sched::Policy},
 };
 use tardy_hot::{
@@ -14,8 +14,8 @@ use tardy_hot::{
     ring::ring,
     stop::Stop,
     stream::{
-        Counts, Got, PacketPeriod, PacketSchedule, Packets, SpinPacing, StreamEnd, StreamLimits,
-        Udp, send,
+        Counts, PacketPeriod, PacketSchedule, Packets, RecvOutcome, SpinPacing, StreamEnd,
+        StreamLimits, Udp, send,
     },
 };
 
@@ -45,7 +45,7 @@ impl Packets for Noted<'_> {
         self.way.send(packet)
     }
 
-    fn receive(&mut self) -> Result<Got, i32> {
+    fn receive(&mut self) -> Result<RecvOutcome, i32> {
         self.way.receive()
     }
 
@@ -94,7 +94,7 @@ fn figures(late_ns: &mut [i64]) -> [f64; 2] {
 /// One after the other, in turns; per pair the figures of ours and of the bare one.
 fn pairs(bench: &Bench) -> Result<Vec<[[f64; 2]; 2]>> {
     let cpu = bench.cpus.iter().last().context("no CPU")?;
-    Terms { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 }.apply()?;
+    ThreadConfig { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 }.apply()?;
     memory::touch_stack();
     let (near, far) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
     near.connect(far.local_addr()?)?;

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use tardy::{
     analysis::random::SplitMix64,
-    sys::{bell::Bell, signals::Quit},
+    sys::{notifier::Notifier, signals::Quit},
 };
 
 use crate::{
@@ -87,7 +87,7 @@ pub(crate) fn run(flags: &StressFlags) -> Result<bool> {
     let _ = fs::remove_dir_all(&kept);
     fs::create_dir_all(&kept).with_context(|| format!("cannot make {}", kept.display()))?;
     let scratch = tempfile::Builder::new().prefix("run-").tempdir_in(&kept)?;
-    let (quit, bell) = (Quit::listen()?, Bell::new()?);
+    let (quit, bell) = (Quit::listen()?, Notifier::new()?);
     quit.rings(&bell)?;
     let mut session = Session { flags, kept: &kept, scratch: scratch.path(), quit, bell, runs: 0 };
     let mut random = SplitMix64::new(seed);
@@ -140,7 +140,7 @@ struct Session<'a> {
     kept: &'a Path,
     scratch: &'a Path,
     quit: Quit,
-    bell: Bell,
+    bell: Notifier,
     runs: usize,
 }
 

@@ -24,7 +24,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tardy::sys::{bell::Bell, signals::Quit};
+use tardy::sys::{notifier::Notifier, signals::Quit};
 
 use crate::bench::say;
 pub(crate) use flags::TestFlags;
@@ -133,7 +133,7 @@ fn work(
     number: &AtomicUsize,
     terms: &Terms<'_>,
 ) -> Result<()> {
-    let bell = Bell::new().context("no descriptor left")?;
+    let bell = Notifier::new().context("no descriptor left")?;
     terms.quit.rings(&bell).context("cannot listen to signals")?;
     loop {
         let mut guard = lock(shared);

@@ -14,7 +14,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, pidfd_open,
     waitid,
 };
-use tardy::sys::{bell::Bell, child, signals::Quit};
+use tardy::sys::{child, notifier::Notifier, signals::Quit};
 
 use super::{listing::TestCase, programs, results::Verdict};
 
@@ -50,7 +50,12 @@ pub(crate) struct Ended {
 }
 
 /// Runs a test to its end in the calling thread, whose end kills it. `number` is unique.
-pub(crate) fn run(case: &TestCase, number: usize, bell: &Bell, terms: &Terms<'_>) -> Result<Ended> {
+pub(crate) fn run(
+    case: &TestCase,
+    number: usize,
+    bell: &Notifier,
+    terms: &Terms<'_>,
+) -> Result<Ended> {
     let output_file = terms.directory.join(format!("{number}.output"));
     let skips_file = terms.directory.join(format!("{number}.skips"));
     let output = File::create(&output_file)
@@ -130,7 +135,7 @@ fn wait(
     child: &mut Child,
     mark: &str,
     began: Instant,
-    bell: &Bell,
+    bell: &Notifier,
     terms: &Terms<'_>,
 ) -> Result<Waited> {
     let pid = Pid::from_child(child);

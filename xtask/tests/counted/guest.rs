@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::judge::{Injected, Outcome, Peak, Terms, judge};
+use crate::judge::{Injected, Outcome, Peak, ThreadConfig, judge};
 
 const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
 
@@ -136,7 +136,7 @@ impl Guest {
         }
         let peaks = Peak::all_of(&tardy(), &out.join("run"));
         let (over_ns, real_time) = (self.over_us() * 1_000, self.is_real_time());
-        Some(judge(&log, &peaks, Terms { over_ns, real_time, alone: true }))
+        Some(judge(&log, &peaks, ThreadConfig { over_ns, real_time, alone: true }))
     }
 
     /// Whether its kernel is a real-time one.

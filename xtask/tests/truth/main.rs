@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use judge::{Injected, Outcome, Peak, Terms, judge, slack_ns};
+use judge::{Injected, Outcome, Peak, ThreadConfig, judge, slack_ns};
 
 const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
 /// How long delays are injected, s; the run takes a little longer.
@@ -155,7 +155,8 @@ fn delays_of_a_kept_run_come_back_by_cause_and_size() {
     }
     let log = delays(&fs::read_to_string(kept("log.jsonl")).unwrap());
     let peaks = Peak::all_of(&tardy(), directory.path());
-    let outcome = judge(&log, &peaks, Terms { over_ns: 150_000, real_time: true, alone: false });
+    let outcome =
+        judge(&log, &peaks, ThreadConfig { over_ns: 150_000, real_time: true, alone: false });
     say(&outcome.table());
     // Of all but two, which the host and another thread disturbed, cause and size are right.
     assert_eq!((outcome.totals(), outcome.unknowable()), ([99, 99, 97, 97], [0, 2]));
@@ -190,7 +191,7 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
     assert!(ended.code().is_some(), "tardy died: {ended}");
     let stolen_ns = stolen_ns() - stolen_before_ns;
     let peaks = Peak::all_of(&tardy(), &run);
-    let outcome = judge(&log, &peaks, Terms { over_ns, real_time: true, alone: false });
+    let outcome = judge(&log, &peaks, ThreadConfig { over_ns, real_time: true, alone: false });
     let (over_us, slack_us) = (over_ns / 1000, slack_ns(over_ns) as f64 / 1e3);
     let held = format!("later than {over_us} us; a size may be off by {slack_us:.1} us or 2%");
     say(&format!("{}Looked at: what was {held}.\n", outcome.table()));

@@ -58,7 +58,7 @@ fn messages_of_the_size_go_back_and_others_are_counted() {
 fn what_is_over_the_rate_is_dropped_and_counted() {
     let incoming = (0..5).map(|number| Ok(vec![number])).collect();
     let mut way = Scripted { incoming, ..Scripted::default() };
-    let (_, done) = served(&mut way, &Anything, 3);
+    let (_, done) = served(&mut way, &RawEcho, 3);
     assert_eq!((way.sent, done.over_rate), (vec![vec![0], vec![1], vec![2]], 2));
 }
 
@@ -67,7 +67,7 @@ fn troubles_that_pass_are_counted_and_others_end() {
     let incoming = [Err(libc::ENETDOWN), Ok(vec![1]), Ok(vec![2]), Err(libc::EBADF)];
     let refuses = [libc::EHOSTUNREACH].into();
     let mut way = Scripted { incoming: incoming.into(), refuses, ..Scripted::default() };
-    let (ending, done) = served(&mut way, &Anything, 100);
+    let (ending, done) = served(&mut way, &RawEcho, 100);
     assert_eq!((ending, way.sent), (ServeEnd::Over(libc::EBADF), vec![vec![2]]));
     assert_eq!((done.failed, done.answered), (2, 1));
 }
@@ -78,7 +78,7 @@ fn a_hello_in_the_middle_is_handed_over_and_not_echoed() {
     hello[..4].copy_from_slice(b"tdyh");
     let short = hello[..127].to_vec();
     let mut way = Scripted { incoming: [Ok(short), Ok(hello)].into(), ..Scripted::default() };
-    let (ending, done) = served(&mut way, &Anything, 100);
+    let (ending, done) = served(&mut way, &RawEcho, 100);
     assert_eq!((ending, done.answered), (ServeEnd::Spoken(128), 1));
 }
 
@@ -107,7 +107,7 @@ fn a_stopped_loop_answers_nothing_more() {
     let (mut buffer, mut bucket) = ([0; 8], TokenBucket::new(1, 0));
     let counts = EchoCounts::default();
     let talk = (&mut buffer[..], b"tdyh", 0);
-    let ending = serve(&mut way, &Anything, talk, &mut bucket, &counts, &stop);
+    let ending = serve(&mut way, &RawEcho, talk, &mut bucket, &counts, &stop);
     assert_eq!((ending, way.sent.len()), (ServeEnd::Stopped, 0));
 }
 

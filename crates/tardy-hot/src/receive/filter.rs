@@ -22,14 +22,14 @@ pub trait Filter {
 
 /// All that were stamped within a span of time, ns.
 #[derive(Debug, Clone, Copy)]
-pub struct Anybody {
+pub struct AcceptAll {
     /// The first moment.
     pub start_ns: i64,
     /// The moment after the last one.
     pub end_ns: i64,
 }
 
-impl Filter for Anybody {
+impl Filter for AcceptAll {
     #[inline(always)]
     fn judge(&mut self, _: &[u8], t_ns: i64) -> Verdict {
         match t_ns {

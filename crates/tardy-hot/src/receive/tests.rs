@@ -15,7 +15,7 @@ fn receiver() -> UdpSocket {
     let mut unread = 0;
     loop {
         mouth.send_to(b"x", receiver.local_addr().unwrap()).unwrap();
-        let mut all = Anybody { start_ns: i64::MIN, end_ns: i64::MAX };
+        let mut all = AcceptAll { start_ns: i64::MIN, end_ns: i64::MAX };
         let (_, seen, series) = received(SpinReceive, &receiver, &mut all, 0, 1);
         unread += 1 - seen.packets;
         if series.tally.totals().count > 0 {
@@ -82,7 +82,7 @@ fn a_packet_is_late_by_the_time_it_lay_in_the_socket() {
     let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
     mouth.send_to(b"x", receiver.local_addr().unwrap()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(30));
-    let mut all = Anybody { start_ns: i64::MIN, end_ns: i64::MAX };
+    let mut all = AcceptAll { start_ns: i64::MIN, end_ns: i64::MAX };
     let (ended, seen, series) = received(Block, &receiver, &mut all, PATIENCE, 1);
     assert_eq!((ended, seen.packets, seen.unstamped), (Ended::Done, 1, 0));
     assert!(series.tally.totals().min_ns >= 30_000_000, "{:?}", series.tally.totals());
@@ -112,7 +112,7 @@ fn a_packet_from_after_the_end_ends_it() {
     let receiver = receiver();
     let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
     mouth.send_to(b"x", receiver.local_addr().unwrap()).unwrap();
-    let mut none = Anybody { start_ns: 0, end_ns: 1 };
+    let mut none = AcceptAll { start_ns: 0, end_ns: 1 };
     let (ended, seen, _) = received(Ppoll, &receiver, &mut none, PATIENCE, 1);
     assert_eq!((ended, seen.packets), (Ended::Done, 0));
 }

@@ -273,13 +273,13 @@ impl Repeated for Ring {
 
 /// What a pass of the token costs without another process: the same, all by this one.
 #[derive(Debug)]
-pub struct Alone {
+pub struct SingleProcessBaseline {
     pipes: Vec<Pipe>,
     data: Buffer,
     at: usize,
 }
 
-impl Alone {
+impl SingleProcessBaseline {
     /// Uses these pipes in turn, with `bytes` bytes of data.
     #[must_use]
     pub fn new(pipes: Vec<Pipe>, bytes: usize) -> Self {
@@ -287,7 +287,7 @@ impl Alone {
     }
 }
 
-impl Repeated for Alone {
+impl Repeated for SingleProcessBaseline {
     fn iterate(&mut self, iterations: u64) -> Result<Batch, i32> {
         let data = self.data.bytes();
         let data = if data.len() > 1 { data } else { &[] };
@@ -334,7 +334,7 @@ mod tests {
                 assert_eq!(wait_for(partner), Err(libc::ECHILD), "it has been waited for");
             }
         }
-        Alone::new(pipes(2), 16_384).iterate(5).unwrap();
+        SingleProcessBaseline::new(pipes(2), 16_384).iterate(5).unwrap();
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Packets that arrived, on their way out of the thread that received them.
 
-use crate::{packet::Packet, ring::Writer, stages::ThreadRecord, trips::LateWay};
+use crate::{packet::Packet, ring::Writer, stages::ThreadRecord, trips::LateLeg};
 
 /// A packet that arrived, as its receiver saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,12 +39,12 @@ pub struct TracedPassage {
     /// The packet.
     pub passage: Passage,
     /// As the BPF side recorded it; zeros where nothing is traced.
-    pub woken: LateWay,
+    pub woken: LateLeg,
 }
 
 impl TracedPassage {
     /// Bytes that it has between two processes.
-    pub const BYTES: usize = Passage::BYTES + LateWay::BYTES;
+    pub const BYTES: usize = Passage::BYTES + LateLeg::BYTES;
 
     /// For another process, which reads it by [`TracedPassage::from_bytes`].
     #[must_use]
@@ -59,13 +59,13 @@ impl TracedPassage {
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let passage = Passage::from_bytes(bytes.first_chunk()?)?;
-        Some(Self { passage, woken: LateWay::from_bytes(bytes.last_chunk()?) })
+        Some(Self { passage, woken: LateLeg::from_bytes(bytes.last_chunk()?) })
     }
 }
 
 impl From<Passage> for TracedPassage {
     fn from(passage: Passage) -> Self {
-        Self { passage, woken: LateWay::default() }
+        Self { passage, woken: LateLeg::default() }
     }
 }
 
@@ -95,6 +95,6 @@ pub struct TracedArrivals<'a> {
 impl Arrivals for TracedArrivals<'_> {
     #[inline(always)]
     fn take(&mut self, passage: Passage) {
-        self.passages.push(TracedPassage { passage, woken: LateWay::read(self.record) });
+        self.passages.push(TracedPassage { passage, woken: LateLeg::read(self.record) });
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use super::{Got, Packets, buffer, socket};
+use super::{Packets, RecvOutcome, buffer, socket};
 use crate::packet::Packet;
 
 /// One end with a connected stream socket.
@@ -60,19 +60,19 @@ impl Packets for Tcp {
     }
 
     #[inline(always)]
-    fn receive(&mut self) -> Result<Got, c_int> {
-        let Some(rest) = self.into.get_mut(self.got..) else { return Ok(Got::Nothing) };
+    fn receive(&mut self) -> Result<RecvOutcome, c_int> {
+        let Some(rest) = self.into.get_mut(self.got..) else { return Ok(RecvOutcome::Nothing) };
         match socket::receive(self.socket, rest) {
             Ok(0) => return Err(libc::ECONNRESET),
             Ok(got) => self.got += got,
-            Err(libc::EAGAIN | libc::EINTR) => return Ok(Got::Nothing),
+            Err(libc::EAGAIN | libc::EINTR) => return Ok(RecvOutcome::Nothing),
             Err(errno) => return Err(errno),
         }
         if self.got < self.into.len() {
-            return Ok(Got::Nothing);
+            return Ok(RecvOutcome::Nothing);
         }
         self.got = 0;
-        Ok(Packet::read(&self.into).map_or(Got::Foreign, Got::Packet))
+        Ok(Packet::read(&self.into).map_or(RecvOutcome::Foreign, RecvOutcome::Packet))
     }
 
     #[inline(always)]

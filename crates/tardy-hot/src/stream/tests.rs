@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     ring::{Reader, ring},
     stages::ThreadRecord,
-    trips::LateWay,
+    trips::LateLeg,
 };
 
 /// Takes or refuses packets by a script, and has others to be received.
@@ -21,7 +21,7 @@ struct Scripted {
     /// What the n-th send says; room without end after these.
     answers: VecDeque<Result<(), c_int>>,
     /// What is there; nothing after these.
-    there: VecDeque<Got>,
+    there: VecDeque<RecvOutcome>,
     /// The way is gone where nothing is there any more.
     goes: bool,
 }
@@ -33,8 +33,8 @@ impl Packets for Scripted {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Got, c_int> {
-        let none = if self.goes { Err(libc::ECONNRESET) } else { Ok(Got::Nothing) };
+    fn receive(&mut self) -> Result<RecvOutcome, c_int> {
+        let none = if self.goes { Err(libc::ECONNRESET) } else { Ok(RecvOutcome::Nothing) };
         self.there.pop_front().map_or(none, Ok)
     }
 
@@ -54,8 +54,8 @@ fn packet_schedule(first_ns: i64, packets: u64) -> PacketSchedule {
     PacketSchedule { first_ns, period, packets, recorded_from: 1, flow: 0 }
 }
 
-fn of_number(number: u64) -> Got {
-    Got::Packet(Packet { session: SESSION, number, ..Packet::default() })
+fn of_number(number: u64) -> RecvOutcome {
+    RecvOutcome::Packet(Packet { session: SESSION, number, ..Packet::default() })
 }
 
 /// Runs one end with a port to its end.
@@ -127,8 +127,8 @@ fn a_way_that_is_gone_ends_the_loop_with_its_error() {
 
 #[test]
 fn strangers_are_counted_and_never_recorded() {
-    let other = Got::Packet(Packet { session: SESSION + 1, ..Packet::default() });
-    let there = [of_number(0), Got::Foreign, other, of_number(1)];
+    let other = RecvOutcome::Packet(Packet { session: SESSION + 1, ..Packet::default() });
+    let there = [of_number(0), RecvOutcome::Foreign, other, of_number(1)];
     let mut port = Scripted { there: there.into(), goes: true, ..Scripted::default() };
     let (ended, counts, passed) = with(&mut port, receive);
     let gone = Ended::Failed(libc::ECONNRESET);
@@ -139,7 +139,7 @@ fn strangers_are_counted_and_never_recorded() {
 
 #[test]
 fn an_end_that_is_always_behind_still_receives() {
-    let there: VecDeque<Got> = (0..10).map(of_number).collect();
+    let there: VecDeque<RecvOutcome> = (0..10).map(of_number).collect();
     let mut port = Scripted { there, ..Scripted::default() };
     // Every packet is long due, so that there is never time between two.
     let (_, _, passed) = with(&mut port, |end, limits| {
@@ -170,15 +170,15 @@ fn datagrams_pass_and_what_has_another_size_is_foreign() {
     near.connect(far.local_addr().unwrap()).unwrap();
     let (mut sender, mut receiver) =
         (Udp::new(near.as_raw_fd(), 64, None), Udp::new(far.as_raw_fd(), 64, None));
-    assert_eq!(receiver.receive(), Ok(Got::Nothing));
+    assert_eq!(receiver.receive(), Ok(RecvOutcome::Nothing));
     let packet = Packet { session: SESSION, number: 3, ..Packet::default() };
     sender.send(&packet).unwrap();
     near.send(&[0; 64]).unwrap();
     near.send(&[0; 65]).unwrap();
     near.send(b"").unwrap();
     let got: Vec<_> = (0..5).map(|_| receiver.receive().unwrap()).collect();
-    let foreign = Got::Foreign;
-    assert_eq!(got, [Got::Packet(packet), foreign, foreign, foreign, Got::Nothing]);
+    let foreign = RecvOutcome::Foreign;
+    assert_eq!(got, [RecvOutcome::Packet(packet), foreign, foreign, foreign, RecvOutcome::Nothing]);
 }
 
 fn bound() -> UdpSocket {
@@ -205,12 +205,12 @@ fn a_stream_that_is_full_refuses_whole_packets_and_loses_the_place_of_none() {
             // Sends what is left of a packet.
             sender.wait(0).unwrap();
             match receiver.receive().unwrap() {
-                Got::Packet(packet) => {
+                RecvOutcome::Packet(packet) => {
                     got.push(packet.number);
                     vain = 0;
                 }
-                Got::Foreign => panic!("out of step after {}", got.len()),
-                Got::Nothing => vain += 1,
+                RecvOutcome::Foreign => panic!("out of step after {}", got.len()),
+                RecvOutcome::Nothing => vain += 1,
             }
         }
     }
@@ -264,7 +264,7 @@ fn what_arrives_comes_with_the_last_wake_up_of_its_thread() {
     TracedArrivals { record: &record, passages: &mut writer }.take(passage);
     let mut found = Vec::new();
     reader.drain(|traced| found.push(traced));
-    let woken = LateWay { waking_ns: 7, switch_ns: 9, cpus: (1, 2), stopped_ns: (3, 0) };
+    let woken = LateLeg { waking_ns: 7, switch_ns: 9, cpus: (1, 2), stopped_ns: (3, 0) };
     assert_eq!(found, [TracedPassage { passage, woken }]);
     assert_eq!(woken.parts(5, 11).map(|parts| parts.send_ns), Some(2));
     assert_eq!(woken.parts(8, 11), None, "it was awake when that was sent");

@@ -2,7 +2,7 @@
 
 use core::{ffi::c_int, ptr::null};
 
-use super::{Got, Packets, buffer, socket};
+use super::{Packets, RecvOutcome, buffer, socket};
 use crate::packet::Packet;
 
 /// One end with a UDP socket.
@@ -50,12 +50,12 @@ impl Packets for Udp {
     }
 
     #[inline(always)]
-    fn receive(&mut self) -> Result<Got, c_int> {
+    fn receive(&mut self) -> Result<RecvOutcome, c_int> {
         match socket::receive(self.socket, &mut self.into) {
             Ok(got) if got + 1 == self.into.len() => {
-                Ok(Packet::read(&self.into).map_or(Got::Foreign, Got::Packet))
+                Ok(Packet::read(&self.into).map_or(RecvOutcome::Foreign, RecvOutcome::Packet))
             }
-            Ok(_) => Ok(Got::Foreign),
+            Ok(_) => Ok(RecvOutcome::Foreign),
             // The error of an earlier packet: no receiver, no route, too long; sending reports it.
             Err(
                 libc::EAGAIN
@@ -65,7 +65,7 @@ impl Packets for Udp {
                 | libc::ENETUNREACH
                 | libc::EMSGSIZE
                 | libc::ENETDOWN,
-            ) => Ok(Got::Nothing),
+            ) => Ok(RecvOutcome::Nothing),
             Err(errno) => Err(errno),
         }
     }

@@ -10,7 +10,7 @@ use super::{
 use tardy_hot::{
     clock::now_ns,
     frames::{
-        Bursts, Even, FlatOut, FrameCounts, Frames, Rising, STEPS, TaskCpu, ThisCpu, flat_out,
+        Bursts, BusyTask, Even, FrameCounts, Frames, Rising, STEPS, TaskCpu, ThisCpu, flat_out,
         periodic,
     },
     stop::Stop,
@@ -86,7 +86,7 @@ fn a_game_has_what_a_hog_of_known_duty_leaves() {
     for (busy_ms, left) in [(0, 100.0), (3, 70.0), (7, 30.0)] {
         let mut place = Simulated::beside(busy_ms * MS, 10 * MS);
         let series: Arc<Series> = Arc::default();
-        let task = FlatOut { loops: 100 * MS as u64, frame_ns: 100 * MS };
+        let task = BusyTask { loops: 100 * MS as u64, frame_ns: 100 * MS };
         let mut sink = Counted(Arc::clone(&series));
         let end = flat_out(task, &mut place, &mut sink, until(10_000 * MS), &Stop::new());
         let totals = series.tally.totals();
@@ -154,7 +154,7 @@ fn a_latency_over_the_limit_and_a_number_of_samples_end_it() {
     assert_eq!((ended, frames.next_ns), ((Ended::Done, 0), 60 * MS));
     let over = Until { stop_over_ns: 3 * MS - 1, ..three };
     assert_eq!(periodic(&mut frames, &mut place, &mut sink, over, &stop), (Ended::Stopped, 3));
-    let task = FlatOut { loops: 1, frame_ns: 1 };
+    let task = BusyTask { loops: 1, frame_ns: 1 };
     assert_eq!(flat_out(task, &mut place, &mut sink, three, &stop), (Ended::Stopped, 2));
 }
 
@@ -163,7 +163,7 @@ fn between<T>(begin: impl Fn() -> T, end: impl Fn(T) -> u64) -> [u64; 2] {
     let (stop, mut sink) = (Stop::new(), Counted(Arc::default()));
     let samples = |samples| Until { samples, ..until(i64::MAX) };
     let mut frames = Frames::new(now_ns(), 20_000, Rising::new(1));
-    let task = FlatOut { loops: 100, frame_ns: 100 };
+    let task = BusyTask { loops: 100, frame_ns: 100 };
     periodic(&mut frames, &mut ThisCpu, &mut sink, samples(3), &stop);
     flat_out(task, &mut ThisCpu, &mut sink, samples(3), &stop);
     let before = begin();

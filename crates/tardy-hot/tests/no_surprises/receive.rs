@@ -15,7 +15,7 @@ use tardy_hot::{
     clock::now_ns,
     packet::LEN,
     receive::{
-        Anybody, Await, Block, Epoll, Inlet, NicStamp, NoNic, Outlets, Own, Ppoll, ReceiveUntil,
+        AcceptAll, Await, Block, Epoll, Inlet, NicStamp, NoNic, Outlets, Own, Ppoll, ReceiveUntil,
         ScheduledSender, Seen, Sent, SpinReceive, Times, run,
     },
     ring::ring,
@@ -76,7 +76,7 @@ fn wait_for_stamps(receiver: &UdpSocket, out: &UdpSocket) {
         let mut inlet = Inlet::new(Block, receiver.as_raw_fd(), 2048);
         let out = Outlets {
             sink: &mut Counted(Arc::clone(&series)),
-            filter: &mut Anybody { start_ns: i64::MIN, end_ns: i64::MAX },
+            filter: &mut AcceptAll { start_ns: i64::MIN, end_ns: i64::MAX },
             nic: &mut NoNic,
             seen: &mut Seen::default(),
         };

@@ -18,8 +18,9 @@ use tardy_hot::{
     stages::ThreadRecord,
     stop::Stop,
     stream::{
-        Arrivals, Counts, Got, Hybrid, Pacing, PacketPeriod, PacketSchedule, Packets, Passage,
-        Sleep, SpinPacing, StreamEnd, StreamLimits, Tcp, TracedArrivals, TracedPassage, Udp, both,
+        Arrivals, Counts, Hybrid, Pacing, PacketPeriod, PacketSchedule, Packets, Passage,
+        RecvOutcome, Sleep, SpinPacing, StreamEnd, StreamLimits, Tcp, TracedArrivals,
+        TracedPassage, Udp, both,
     },
     wakeup::Ended,
 };
@@ -40,12 +41,12 @@ impl<P: Packets> Packets for Circle<P> {
         self.out.send(packet)
     }
 
-    fn receive(&mut self) -> Result<Got, i32> {
+    fn receive(&mut self) -> Result<RecvOutcome, i32> {
         if self.missing == 0 {
             return Err(libc::ECONNRESET);
         }
         let got = self.into.receive()?;
-        self.missing -= u64::from(matches!(got, Got::Packet(_)));
+        self.missing -= u64::from(matches!(got, RecvOutcome::Packet(_)));
         Ok(got)
     }
 

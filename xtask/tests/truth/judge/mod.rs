@@ -42,7 +42,7 @@ pub(crate) fn slack_ns(over_ns: i64) -> i64 {
 
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct ThreadConfig {
     /// `why` knows all wake-ups that are later, ns.
     pub over_ns: i64,
     /// By a thread of a real-time policy.
@@ -52,7 +52,7 @@ pub(crate) struct Terms {
 }
 
 /// Joins the log with what `why` says of all late wake-ups.
-pub(crate) fn judge(log: &[Injected], peaks: &[Peak], terms: Terms) -> Outcome {
+pub(crate) fn judge(log: &[Injected], peaks: &[Peak], terms: ThreadConfig) -> Outcome {
     let over_ns = terms.over_ns;
     // The wake-up has to be over the threshold by the delay alone.
     let least_ns = LEAST_NS.max(over_ns + 5_000);
@@ -171,7 +171,7 @@ fn look(
     delay: &Injected,
     (expected, more_ns): (i64, i64),
     peak: Option<&Peak>,
-    terms: Terms,
+    terms: ThreadConfig,
 ) {
     row.judged += 1;
     let late_by = delay.over_ns();

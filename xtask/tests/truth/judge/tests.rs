@@ -2,7 +2,7 @@
 
 use super::*;
 
-const OVER_0: Terms = Terms { over_ns: 0, real_time: true, alone: false };
+const OVER_0: ThreadConfig = ThreadConfig { over_ns: 0, real_time: true, alone: false };
 
 fn delay(kind: &str, at_ns: i64, ns: i64, expires_ns: i64) -> Injected {
     Injected { kind: kind.to_owned(), cpu: 0, at_ns, ns, expires_ns, pid: 0 }
@@ -66,9 +66,12 @@ fn who_runs_for_the_sake_of_another_that_waits_for_its_lock_is_no_false_blame() 
 fn a_delay_counts_from_the_threshold_on() {
     let log = [delay("hardirq", 900_000, 300_000, 1_000_000)];
     let peaks = [peak(1_000_000, 210_000, "hardirq", 202_500)];
-    assert_eq!(judge(&log, &peaks, Terms { over_ns: 190_000, ..OVER_0 }).totals(), [1, 1, 1, 1]);
     assert_eq!(
-        judge(&log, &peaks, Terms { over_ns: 196_000, ..OVER_0 }).totals(),
+        judge(&log, &peaks, ThreadConfig { over_ns: 190_000, ..OVER_0 }).totals(),
+        [1, 1, 1, 1]
+    );
+    assert_eq!(
+        judge(&log, &peaks, ThreadConfig { over_ns: 196_000, ..OVER_0 }).totals(),
         [0; 4],
         "200 us need not be over it"
     );

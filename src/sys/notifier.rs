@@ -14,9 +14,9 @@ use rustix::{
 
 /// See the module. Clones are the same bell.
 #[derive(Debug, Clone)]
-pub struct Bell(Arc<OwnedFd>);
+pub struct Notifier(Arc<OwnedFd>);
 
-impl Bell {
+impl Notifier {
     /// One that nobody has rung.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_ring_ends_a_sleep_also_where_it_comes_first_and_ends_no_other() {
-        let bell = Bell::new().unwrap();
+        let bell = Notifier::new().unwrap();
         bell.ring();
         bell.ring();
         assert!(bell.wait(None));

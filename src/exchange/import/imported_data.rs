@@ -54,14 +54,14 @@ impl LatencyUnit {
 
 /// A series of it.
 #[derive(Debug)]
-pub(super) struct SheetSeries {
+pub(super) struct ImportedSeries {
     pub(super) head: SeriesHead,
     pub(super) totals: Totals,
 }
 
 /// A run as far as a file tells.
 #[derive(Debug)]
-pub struct Sheet {
+pub struct ImportedData {
     /// The program that measured.
     pub(super) program: String,
     /// Its version; empty if it is not said.
@@ -75,7 +75,7 @@ pub struct Sheet {
     pub(super) facts: Facts,
     pub(super) started_at: Option<Timestamp>,
     pub(super) duration_ns: Option<u64>,
-    pub(super) series: Vec<SheetSeries>,
+    pub(super) series: Vec<ImportedSeries>,
     /// Results that are not latencies, with the values of each.
     pub(super) figures: Vec<(FigureHead, Vec<f64>)>,
     pub(super) caveats: Vec<ImportCaveat>,
@@ -88,7 +88,7 @@ pub struct Sheet {
     pub(super) samples: SampleSpool,
 }
 
-impl Sheet {
+impl ImportedData {
     /// Of a file of `program`, of which nothing has been read.
     pub(super) fn new(program: &str, same_as: Option<&'static str>) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Sheet {
             return Err(ImportError::new(format!("it has more than {MOST_SERIES} series")));
         }
         let head = SeriesHead { name, cpu, period_ns: None };
-        self.series.push(SheetSeries { head, totals: Totals::NONE });
+        self.series.push(ImportedSeries { head, totals: Totals::NONE });
         Ok(self.counts.push())
     }
 
@@ -360,7 +360,7 @@ impl Sheet {
         });
         let mut series = self.series.iter().enumerate();
         are_whole
-            && series.all(|(number, SheetSeries { totals, .. })| {
+            && series.all(|(number, ImportedSeries { totals, .. })| {
                 let outside = totals.early.saturating_add(totals.above);
                 totals.count >= self.counts.of(number).len().saturating_add(outside)
                     && (totals.count == 0 || totals.min_ns <= totals.max_ns)

@@ -22,14 +22,14 @@ const LITTLE: usize = 64;
 /// A terminal to write to. `gives_up` is asked before each wait, with the time that this write has
 /// waited so far; a write that it gives up is an error of the kind [`ErrorKind::TimedOut`].
 #[derive(Debug)]
-pub struct Unhurried<F> {
+pub struct TimeoutWriter<F> {
     terminal: OwnedFd,
     /// Whether writes come back at once by themselves.
     is_own: bool,
     gives_up: F,
 }
 
-impl<F: FnMut(Duration) -> bool> Unhurried<F> {
+impl<F: FnMut(Duration) -> bool> TimeoutWriter<F> {
     /// Of the terminal behind an open descriptor. It is opened once more, as whether writes wait is
     /// a property of all who share a descriptor. Where that is refused, as to another user after
     /// su(1), it is asked for room before each write.
@@ -57,7 +57,7 @@ impl<F: FnMut(Duration) -> bool> Unhurried<F> {
     }
 }
 
-impl<F: FnMut(Duration) -> bool> io::Write for Unhurried<F> {
+impl<F: FnMut(Duration) -> bool> io::Write for TimeoutWriter<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let began = Instant::now();
         loop {
@@ -101,7 +101,7 @@ mod tests {
     fn what_nobody_reads_is_waited_for_as_long_as_asked_and_what_is_read_is_written() {
         let (reads, writes) = pipe().unwrap();
         let mut waits = 0;
-        let mut out = Unhurried::new(&writes, |_| {
+        let mut out = TimeoutWriter::new(&writes, |_| {
             waits += 1;
             waits > 2
         })
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(waits, 3);
         let mut file = File::from(reads);
         file.read_exact(&mut [0; 4_096]).unwrap();
-        Unhurried::new(&writes, |_| true).unwrap().write_all(b"more").unwrap();
+        TimeoutWriter::new(&writes, |_| true).unwrap().write_all(b"more").unwrap();
         drop(writes);
         let mut all = String::new();
         file.read_to_string(&mut all).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     fn one_that_cannot_be_opened_again_is_asked_for_room() {
         let (reads, writes) = pipe().unwrap();
         let gives_up = |_| true;
-        let mut out = Unhurried { terminal: writes, is_own: false, gives_up };
+        let mut out = TimeoutWriter { terminal: writes, is_own: false, gives_up };
         let error = out.write_all(&vec![b'x'; 1 << 21]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         drop(reads);
