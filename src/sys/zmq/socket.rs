@@ -20,6 +20,8 @@ const NO_WAIT: c_int = 1;
 const MORE: c_int = 2;
 /// The descriptor that becomes readable when there is something to do.
 const FD: c_int = 14;
+/// What can be done without waiting; reading it does all that threads of the library ask for.
+const EVENTS: c_int = 15;
 const RECEIVE_MORE: c_int = 13;
 const LAST_ENDPOINT: c_int = 32;
 const SUBSCRIBE: c_int = 6;
@@ -65,6 +67,8 @@ pub enum Number {
     ReceiveHigh = 24,
     /// The time after which a receive gives up, ms; -1 for never.
     ReceiveMs = 27,
+    /// 1: of a router, what cannot be sent is an error instead of dropped.
+    RouterMandatory = 33,
     /// 1: messages go only to those whose connection stands.
     Immediate = 39,
     /// 1: addresses may be of IPv6.
@@ -223,13 +227,38 @@ impl ZmqSocket {
         if sent < 0 { Err(self.context.library.last_error()) } else { Ok(()) }
     }
 
-    /// Sends one part of a message, and says whether another one follows.
+    /// Begins a message of a router to `peer`, whose parts follow. Whether it will be sent: not to
+    /// a peer that is gone, or that has not read as many messages as may wait.
+    ///
+    /// How many were read, the library knows from its thread for input and output, which it hears
+    /// about once a millisecond while messages come without a break (`max_command_delay` in
+    /// libzmq's `config.hpp`). A peer that asks faster would lose an answer, so it listens before
+    /// it gives one up.
+    ///
+    /// # Errors
+    /// As [`ZmqSocket::send`]; of a socket without [`Number::RouterMandatory`] none.
+    pub fn begin_to(&self, peer: &[u8]) -> io::Result<bool> {
+        for is_heard in [false, true] {
+            match self.send_part(peer, true) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.raw_os_error() == Some(libc::EHOSTUNREACH) => break,
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                Err(_) if is_heard => break,
+                Err(_) => {
+                    let _ = self.get(EVENTS, &mut [0; 4]);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends one part of a message without waiting, and says whether another one follows.
     ///
     /// # Errors
     /// As [`ZmqSocket::send`].
     pub fn send_part(&self, part: &[u8], more: bool) -> io::Result<()> {
         let send = self.context.library.api.zmq_send;
-        let flags = if more { MORE } else { 0 };
+        let flags = NO_WAIT | if more { MORE } else { 0 };
         // SAFETY: the socket is open, and the part as long as it says.
         let sent = unsafe { send(self.raw.as_ptr(), part.as_ptr().cast(), part.len(), flags) };
         if sent < 0 { Err(self.context.library.last_error()) } else { Ok(()) }

@@ -266,3 +266,43 @@ fn a_library_that_is_absent_is_named_with_its_package() {
     let error = ZmqError::Absent { why: "no such file".into() }.to_string();
     assert!(error.contains("libzmq.so.5") && error.contains("apt-get install libzmq5"), "{error}");
 }
+
+#[test]
+fn a_peer_that_reads_all_gets_all_however_fast_it_asks() {
+    if !is_there() {
+        return;
+    }
+    let context = context();
+    let router = ZmqSocket::new(&context, ZmqSocketKind::Router).unwrap();
+    let dealer = ZmqSocket::new(&context, ZmqSocketKind::Dealer).unwrap();
+    for socket in [&router, &dealer] {
+        for (option, value) in [(Number::SendHigh, 8), (Number::ReceiveHigh, 8)] {
+            socket.set(option, value).unwrap();
+        }
+        socket.set(Number::ReceiveMs, 0).unwrap();
+    }
+    router.set(Number::RouterMandatory, 1).unwrap();
+    router.bind("inproc://fast").unwrap();
+    dealer.connect("inproc://fast").unwrap();
+    dealer.send(b"?", true).unwrap();
+    let mut name = [0; 16];
+    let length = router.receive(&mut name, true).unwrap();
+    let peer = &name[..length];
+    assert_eq!(router.receive(&mut [0; 1], true).unwrap(), 1);
+    // Without a request in between, as if it never had to wait for one.
+    for number in 0..200_u8 {
+        assert!(router.begin_to(peer).unwrap(), "answer {number} is dropped");
+        router.send_part(&[number], false).unwrap();
+        let mut answer = [0; 1];
+        assert_eq!(dealer.receive(&mut answer, true).unwrap(), 1);
+        assert_eq!(answer, [number]);
+    }
+    // One that does not read is not waited for, and one that is gone is no error.
+    let sent = (0..100).take_while(|_| {
+        let begun = router.begin_to(peer).unwrap();
+        begun && router.send_part(b"x", false).is_ok()
+    });
+    assert_eq!(sent.count(), 16);
+    drop(dealer);
+    assert!(!router.begin_to(b"nobody").unwrap());
+}

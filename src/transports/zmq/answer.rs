@@ -138,10 +138,13 @@ impl Answerer {
             self.answered.refused += 1;
             return Ok(());
         };
-        let parts = [(sender, true), (&[], true), (&body[..bytes], false)];
-        for (part, more) in parts {
-            // To a peer that is gone, or does not read, nothing is sent; that is not an error.
-            self.socket.send_part(part, more).map_err(|error| self.broken("send", error))?;
+        let cannot = |error| self.broken("send", error);
+        // To a peer that is gone, or does not read, nothing is sent; that is not an error.
+        if !self.socket.begin_to(sender).map_err(cannot)? {
+            return Ok(());
+        }
+        for (part, more) in [(&[][..], true), (&body[..bytes], false)] {
+            self.socket.send_part(part, more).map_err(cannot)?;
         }
         self.answered.requests += 1;
         self.answered.bytes += bytes as u64;
@@ -204,6 +207,7 @@ fn bound(endpoint: &str, limits: &ReplyLimits) -> Result<ZmqSocket, ZmqError> {
         (Number::ReceiveHigh, limits.waiting.max(1)),
         (Number::HandshakeMs, HANDSHAKE_MS),
         (Number::ReceiveMs, GLANCE_MS),
+        (Number::RouterMandatory, 1),
     ] {
         socket.set(option, value)?;
     }
