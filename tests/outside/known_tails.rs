@@ -88,8 +88,8 @@ fn an_hour_of_simulated_time_is_recorded_as_an_hour() {
 fn a_distribution_is_for_made_up_samples_alone() {
     let store = Store::new();
     for (arguments, says) in [
-        (&["timer", "--distribution", "exponential"][..], "is for the probe fake"),
-        (&["timer", "--unpaced"], "is for the probe fake"),
+        (&["timer", "--distribution", "exponential"][..], "or measure fake"),
+        (&["timer", "--unpaced"], "or measure fake"),
         (&["fake", "--distribution", "normal"], "there are exponential, pareto"),
         (&["fake", "--distribution", "exponential", "--load", "idle"], "no load works"),
     ] {

@@ -81,7 +81,6 @@ pub(in crate::cli) fn with_options<C: CommonOptions>(
 /// command is used: the options of all probes take some milliseconds.
 fn with_own_options<C: CommonOptions>(command: Command) -> Command {
     let options = named(command.get_name()).unwrap_or(DEFAULT);
-
     let command = with_options::<C>(command, options).before_help(None::<&str>);
     command.about(info(options).help).long_about(None::<&str>)
 }
@@ -165,19 +164,27 @@ pub(in crate::cli) fn name_other_probes(error: clap::Error) -> clap::Error {
 
 fn other_probes(error: &clap::Error) -> Option<String> {
     let usage = error.get(ContextKind::Usage)?.to_string();
-    let mut words = usage.split_whitespace().skip_while(|word| !["run", "ab"].contains(word));
-    words.next()?;
-    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+    // Not of another command that is called so, as `tardy lab run`.
+    let usage = usage.trim_start_matches("Usage:").trim().trim_start_matches("tardy ");
+    let mut words = usage.split_whitespace();
+    words.next().filter(|verb| ["run", "ab"].contains(verb))?;
+    let probe = words.next().and_then(named);
+    let no_probe = |name: &str| {
         let all = PROBE_OPTIONS.map(|options| options.name).join(", ");
-        return Some(format!("no probe is called {name}; there are {all}\n"));
+        Some(format!("no probe is called {name}; there are {all}\n"))
+    };
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+        return no_probe(name);
     }
     let ErrorKind::UnknownArgument = error.kind() else { return None };
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    let others = probes_with(flag);
-    let name = words.next().and_then(named).unwrap_or(DEFAULT).name;
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    if !word.starts_with('-') && probe.is_none() {
+        return no_probe(word);
+    }
+    let others = probes_with(word);
     (!others.is_empty()).then(|| {
-        let others = others.join(", ");
-        format!("{flag} is not supported with {name}; leave it out, or measure {others}\n")
+        let (name, others) = (probe.unwrap_or(DEFAULT).name, others.join(", "));
+        format!("{word} is not supported with {name}; leave it out, or measure {others}\n")
     })
 }
 
@@ -185,14 +192,18 @@ fn named(name: &str) -> Option<&'static ProbeOptions> {
     PROBE_OPTIONS.iter().find(|options| options.name == name)
 }
 
-/// The probes that have an option of this name, as `--gap-over`.
+/// The probes that have an option of this name, as `--gap-over`; the made-up one if no other has.
 fn probes_with(flag: &str) -> Vec<&'static str> {
     let Some(long) = flag.strip_prefix("--") else { return Vec::new() };
     let has = |options: &&ProbeOptions| {
         let command = (options.augment)(Command::new(options.name));
-        options.name != "fake" && command.get_arguments().any(|arg| arg.get_long() == Some(long))
+        command.get_arguments().any(|arg| arg.get_long() == Some(long))
     };
-    PROBE_OPTIONS.iter().filter(has).map(|options| options.name).collect()
+    let mut names: Vec<_> = PROBE_OPTIONS.iter().filter(has).map(|options| options.name).collect();
+    if names.len() > 1 {
+        names.retain(|name| *name != "fake");
+    }
+    names
 }
 
 /// The words behind `run` or `ab` with the name of the probe first, wherever it was typed: options
@@ -294,6 +305,7 @@ mod tests {
             (&["tardy", "run", "noise", "--rate", "1kpps"], "or measure receive, stream\n"),
             (&["tardy", "ab", "irq", "--a", "", "--hold", "1ms"], "with irq; leave it out, or "),
             (&["tardy", "run", "noise", "--nosuch"], "unexpected argument '--nosuch'"),
+            (&["tardy", "lab", "run", "--rate", "1kpps"], "unexpected argument '--rate'"),
         ] {
             let said = command().try_get_matches_from(words).unwrap_err();
             let said = name_other_probes(said).to_string();
