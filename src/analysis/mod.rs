@@ -21,6 +21,7 @@ pub mod ratio;
 pub mod replicates;
 pub mod shift;
 pub mod stationarity;
+pub mod steadiness;
 pub mod tail;
 pub mod together;
 pub mod trend;

@@ -33,7 +33,6 @@ use super::{
 use crate::{
     plain::plain,
     probes::request::{MeasuredCpus, SharedOptions, ThreadPriority},
-    report::steadiness::found_in_log,
     run::{Deadlines, Document, RunDirectory},
     session::RunPlan,
     setup::{Choice, journal::Recovered, threads::ThreadConfig},
@@ -241,7 +240,6 @@ impl RunFlags {
             hold_dma_latency: !setup.no_dma_latency && !is_attached,
             wishes,
             trace: trace.wish(peak_over_ns)?,
-            found_in_log,
             calibrations: trace.calibrations(store),
             profile_hz: trace.profile_hz(),
             real_time_refused: threads.refused,

@@ -18,12 +18,11 @@ use super::{
     points::PointThinner,
     profile::PageCpuUse,
     sample_name::SampleName,
-    steadiness::SeriesBlocks,
     tail::RunTail,
     time_range::TimeRange,
     tracks, without_host, words,
 };
-use crate::analysis::between::BetweenThreads;
+use crate::analysis::{between::BetweenThreads, steadiness::SeriesBlocks};
 use crate::run::{
     CaveatKind, Document, LatencyView, Run, SeriesSummary, names,
     per_period::per_period,

@@ -4,7 +4,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::steadiness::SeriesBlocks;
+use crate::analysis::steadiness::SeriesBlocks;
 use crate::{
     analysis::percentile::{Backing, Exceedances, PercentileInterval, PooledExceedances},
     run::{

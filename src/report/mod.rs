@@ -16,8 +16,6 @@ mod curve;
 mod extremes;
 pub mod figure_gate;
 mod figures;
-#[cfg(test)]
-pub(crate) mod fixture;
 pub mod deadline;
 pub mod gate;
 pub mod gate_decision;
@@ -30,7 +28,6 @@ pub mod lab;
 pub mod matrix_page;
 pub mod messages;
 pub mod sample_name;
-pub mod steadiness;
 pub mod suite;
 pub mod suite_page;
 pub mod page;
@@ -57,3 +54,6 @@ pub mod vocabulary;
 pub mod why;
 pub mod without_host;
 pub mod words;
+
+#[cfg(test)]
+pub(crate) use crate::run::fixture;

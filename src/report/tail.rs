@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::steadiness::SeriesBlocks;
+use crate::analysis::steadiness::SeriesBlocks;
 use crate::{
     analysis::{
         stationarity::{FEWEST_BLOCKS, filled},

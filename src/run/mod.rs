@@ -26,6 +26,8 @@ pub mod entry;
 pub mod facts;
 pub mod figures;
 pub mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod follow;
 pub(crate) mod functions;
 pub mod hlog;

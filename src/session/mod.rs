@@ -416,7 +416,7 @@ impl Session {
             Some(limit) if record::worst(&document) > Some(limit) => Status::StoppedOver,
             _ => Status::Complete,
         };
-        let document = record::judged(document, &evidence, &plan, drained.maker.directory());
+        let document = record::judged(document, &evidence, drained.maker.directory());
         drained.maker.finish(&document).with_context(|| {
             let place = plan.directory.display();
             format!("cannot write the last record of {place}; what was appended is readable")

@@ -6,7 +6,7 @@ use super::trace_wish::TraceWish;
 use crate::{
     loads::LoadSpec,
     probes::Probe,
-    run::{Calibration, CaveatKind, OsError, Run, RunDirectory},
+    run::{Calibration, OsError, RunDirectory},
     setup::{Requested, arrange::SetupRequest, journal::Recovered},
     sys::{cpus::Cpus, ftrace::ForeignTrace, sched::Policy},
 };
@@ -86,8 +86,6 @@ pub(crate) struct RunPlan {
     pub profile_hz: Option<u32>,
     /// What the kernel said to the wished policy, where it refused that.
     pub real_time_refused: Option<OsError>,
-    /// What the log of the run says of it at its end: a session does not analyse.
-    pub found_in_log: fn(&Run) -> Vec<CaveatKind>,
     /// What other runs found that tracing costs, the last of them first.
     pub calibrations: Vec<Calibration>,
     /// What became of what a killed tardy had left changed.

@@ -5,6 +5,7 @@ use super::{
     machine::Counted,
 };
 use crate::{
+    analysis::steadiness::found_in_log,
     loads::{LoadEnd, LoadSpec},
     probes::{Armed, FinishedAttach, Schedule, ThreadReport, Tracing, found_series::FoundSeries},
     run::{
@@ -250,14 +251,9 @@ pub(super) fn worst(document: &Document) -> Option<i64> {
 }
 
 /// The record with what follows from the evidence and from the log, and with the verdict.
-pub(super) fn judged(
-    document: Document,
-    evidence: &Evidence,
-    plan: &RunPlan,
-    place: &RunDirectory,
-) -> Document {
+pub(super) fn judged(document: Document, evidence: &Evidence, place: &RunDirectory) -> Document {
     let run = Run::of(place.path(), Document { caveats: Vec::new(), ..document });
-    let found = (plan.found_in_log)(&run);
+    let found = found_in_log(&run);
     run.record_with(caveats::caveats(evidence).into_iter().chain(found))
 }
 

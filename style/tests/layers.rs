@@ -18,7 +18,10 @@ use std::{
 /// A module and those it may import. `cli` may import all; `tardy_hot` is another crate.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("campaign", &["analysis", "run", "plain", "sys", "units"]),
-    ("session", &["probes", "loads", "peaks", "kernel", "setup", "run", "sys", "units"]),
+    (
+        "session",
+        &["analysis", "probes", "loads", "peaks", "kernel", "setup", "run", "sys", "units"],
+    ),
     ("probes", &["transports", "kernel", "run", "setup", "sys", "units"]),
     ("echo", &["transports", "setup", "sys", "units"]),
     ("transports", &["sys", "units"]),
@@ -31,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["limits", "plan", "run", "store", "analysis", "draft", "plain", "sys", "units"]),
     ("store", &["limits", "run", "draft", "plain", "units"]),
     ("live", &["plain", "units"]),
-    ("exchange", &["limits", "report", "run", "plain", "units"]),
+    ("exchange", &["analysis", "limits", "report", "run", "plain", "units"]),
     ("report", &["limits", "run", "analysis", "plain", "units", "testing"]),
     ("analysis", &["run", "units", "testing"]),
     ("run", &["limits", "draft", "plain", "units", "testing"]),

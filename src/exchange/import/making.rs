@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{imported_data::ImportedData, sampled};
 use crate::{
+    analysis::steadiness::found_in_log,
     limits::log::MOST_SAMPLES,
-    report::steadiness::found_in_log,
     run::{
         CaveatKind, Document, FileLoss, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin,
         OtherProbe, ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION,

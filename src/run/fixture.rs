@@ -5,7 +5,7 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-use crate::run::{
+use super::{
     AttachParameters, Document, EndRecord, FlowRecord, IntervalOf, MessageRecord, ProbeRecord, Run,
     RunWriter, SCHEMA_VERSION, SeriesHead, SeriesSummary, TimerParameters,
     hlog::{self, IntervalSpan, LogLine},
@@ -43,7 +43,7 @@ pub(crate) fn summary(name: &str) -> SeriesSummary {
 }
 
 /// A flow a series between CPU 0 and CPU 1, nothing lost.
-pub(super) fn messages(series: &[&str]) -> MessageRecord {
+pub(crate) fn messages(series: &[&str]) -> MessageRecord {
     let end = |name: &str, place: &str, cpu, policy: &str| EndRecord {
         name: name.into(),
         place: place.into(),
@@ -73,7 +73,7 @@ pub(crate) fn written(path: &Path, series: &[(&str, Vec<Vec<u64>>)]) -> Run {
 }
 
 /// The same with changes to its record.
-pub(super) fn written_with(
+pub(crate) fn written_with(
     path: &Path,
     series: &[(&str, Vec<Vec<u64>>)],
     change: impl FnOnce(&mut Document),

@@ -2,14 +2,12 @@
 
 use hdrhistogram::Histogram;
 
-use crate::{
-    analysis::stationarity::{
-        Aspect, ChangeKind, LevelShift, LoggedInterval, Unsteadiness, unsteadiness,
-    },
-    run::{
-        CaveatKind, Document, LATE_PERIODICALLY, LEVEL_CHANGED, LevelChange, Run, SeriesPeriod,
-        Status, SteadinessCaveat, hlog::IntervalSpan,
-    },
+use super::stationarity::{
+    Aspect, ChangeKind, LevelShift, LoggedInterval, Unsteadiness, unsteadiness,
+};
+use crate::run::{
+    CaveatKind, Document, LATE_PERIODICALLY, LEVEL_CHANGED, LevelChange, Run, SeriesPeriod, Status,
+    SteadinessCaveat, hlog::IntervalSpan,
 };
 
 /// The intervals of each series of a run, in the order of its record.
@@ -117,8 +115,9 @@ fn level(series: &str, change: &LevelShift) -> LevelChange {
 
 #[cfg(test)]
 mod tests {
+    use super::super::random::SplitMix64;
     use super::*;
-    use crate::{analysis::random::SplitMix64, report::fixture, run::Validity};
+    use crate::run::{Validity, fixture};
 
     /// 100 intervals of 100 latencies; those from `from` on are twice as long.
     fn run_with_step(place: &std::path::Path, from: usize) -> Run {
