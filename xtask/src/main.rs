@@ -2,6 +2,7 @@
 
 mod bench;
 mod docs;
+mod house;
 mod inject;
 mod licenses;
 mod reference;
@@ -31,6 +32,8 @@ enum Verb {
     Bench(bench::BenchFlags),
     /// Write man pages and completions
     Docs(Destination),
+    /// Print how the sources are built, in counts beside their aims
+    House(HouseFlags),
     Inject(inject::InjectFlags),
     /// Write the notices of what is linked into tardy
     Licenses,
@@ -63,6 +66,13 @@ enum Verb {
 }
 
 #[derive(Debug, Args)]
+struct HouseFlags {
+    /// Also print how many lines were added and deleted since this commit
+    #[arg(long, value_name = "COMMIT")]
+    since: Option<String>,
+}
+
+#[derive(Debug, Args)]
 struct Destination {
     /// Where to; made where it is missing
     #[arg(value_name = "DIR")]
@@ -88,6 +98,7 @@ fn dispatch(verb: Verb) -> Result<bool> {
     match verb {
         Verb::Bench(flags) => bench::run(&flags),
         Verb::Docs(to) => docs::write(&to.directory),
+        Verb::House(flags) => house::run(flags.since.as_deref()),
         Verb::Inject(flags) => inject::run(&flags),
         Verb::Licenses => licenses::write(),
         Verb::Reference => reference::write(),
