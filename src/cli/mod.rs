@@ -44,7 +44,7 @@ use clap::{
     parser::ValueSource,
 };
 
-use self::run::of_probe::{name_other_probes, probe_first};
+use self::run::of_probe::{GLOBAL, name_other_probes, probe_first};
 use crate::{
     lab::guest::init,
     loads::{self, protocol::SUBCOMMAND, supervisor},
@@ -299,7 +299,7 @@ fn probe_name_first(mut words: Vec<OsString>) -> Vec<OsString> {
 fn verb_at(words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     while words.get(at)?.as_encoded_bytes().starts_with(b"-") {
-        at += if words.get(at)? == "--store" { 2 } else { 1 };
+        at += if words.get(at)? == GLOBAL { 2 } else { 1 };
     }
     Some(at)
 }
@@ -409,7 +409,11 @@ mod tests {
         let with_values = |arg: &&Arg| arg.get_action().takes_values();
         let definition = Cli::command();
         let with_values: Vec<_> = definition.get_arguments().filter(with_values).collect();
-        assert_eq!(with_values.iter().map(|arg| arg.get_id()).collect::<Vec<_>>(), ["store"]);
+        assert_eq!(
+            with_values.iter().map(|arg| arg.get_long()).collect::<Vec<_>>(),
+            [Some("store")]
+        );
+        assert_eq!(GLOBAL, "--store");
         for (words, place) in [
             ("tardy run noise", Some(1)),
             ("tardy --store run ab", Some(3)),

@@ -53,6 +53,9 @@ fn info(options: &ProbeOptions) -> &'static ProbeInfo {
 
 const DEFAULT: &ProbeOptions = &PROBE_OPTIONS[0];
 
+/// The option of every command that takes a value.
+pub(in crate::cli) const GLOBAL: &str = "--store";
+
 /// What follows `--`.
 const COMMAND: &str = "command";
 
@@ -249,7 +252,8 @@ fn takes_next_word(verb: &Command, option: &str) -> bool {
             is_named && arg.get_action().takes_values() && !arg.is_require_equals_set()
         })
     };
-    takes(verb)
+    option == GLOBAL
+        || takes(verb)
         || PROBE_OPTIONS.iter().any(|options| takes(&(options.augment)(Command::new(options.name))))
 }
 
@@ -274,6 +278,8 @@ mod tests {
             ("--gap-over 1us --quiet noise", "noise --gap-over 1us --quiet"),
             ("--name timer -o noise --json irq", "irq --name timer -o noise --json"),
             ("--profile noise", "noise --profile"),
+            ("--quiet --store noise irq", "irq --quiet --store noise"),
+            ("--quiet --store noise", "--quiet --store noise"),
             ("--cpus=0 attach -- timer", "attach --cpus=0 -- timer"),
             ("--comm x -- noise", "--comm x -- noise"),
         ] {
