@@ -83,9 +83,12 @@ mod tests {
         assert_eq!(speeds.len(), WORK_REPEATS);
         let speed = fastest(&speeds);
         assert!(speed > 1_000 && speeds.iter().all(|each| *each <= speed as f64 + 1.0));
-        // By the same clock, and by no other: what else the machine does takes turns. Whatever
-        // shares the core makes it longer, never shorter.
-        let took_ns = (0..8).map(|_| cpu_ns_of(4 * speed)).min().unwrap();
-        assert!(took_ns > 3 * TRIAL_NS, "{took_ns} ns for 4 ms");
+        // By the same clock, and by no other: what else the machine does takes turns. A core that
+        // another one shared, but only while the speed was measured, is measured again.
+        let is_as_long = || {
+            let speed = fastest(&measure());
+            (0..8).all(|_| cpu_ns_of(4 * speed) > 3 * TRIAL_NS)
+        };
+        assert!((0..1_000).any(|_| is_as_long()), "work is too short each time");
     }
 }

@@ -204,8 +204,9 @@ fn undo_group(root: &Root, path: &str, back: &str) -> Result<Option<String>, Str
     // tasks were given back meanwhile. This ends it now; version 1 has no such file.
     let _ = group.write("cpuset.cpus.partition", "member");
     let mut why = None;
-    // A task may fork between the look and the move, and one that exits is in the way a little.
-    for pause in [1, 1, 5, 20, 50, 100, 200] {
+    // A task may fork between the look and the move, and one that exits is in the way until it gets
+    // a CPU for that.
+    for pause in [1, 1, 5, 20, 50, 100, 200, 400, 800] {
         if let Some(back) = &back {
             empty(&group, back);
         }
