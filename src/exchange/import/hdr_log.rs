@@ -7,9 +7,9 @@
 //! Tag=A,0.127,1.007,2.769,HISTFAAAA...
 //! ```
 //!
-//! Times are s, since `BaseTime`, or `StartTime`, or the epoch where they are that large. A tag is
-//! a series, whose intervals ascend. Format: HistogramLogWriter and HistogramLogReader of
-//! HdrHistogram, versions 1.0 to 1.3.
+//! Times are s, since `BaseTime`, or `StartTime`, or the epoch where they are that large. The
+//! legend says whether the second column is a length or an end. A tag is a series, whose intervals
+//! ascend. Format: HistogramLogWriter and HistogramLogReader of HdrHistogram, versions 1.0 to 1.3.
 
 use jiff::Timestamp;
 
@@ -45,11 +45,63 @@ pub(super) fn matches_format(head: &str) -> bool {
     })
 }
 
+/// Where nothing is recorded for longer than this after its start, s, and for more than ten
+/// intervals, its stamps are of another clock (monotonic), and it begins with its first interval.
+const LONGEST_WAIT_S: f64 = 60.0;
+
+/// What the second column of an interval is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum SecondColumn {
+    #[default]
+    Length,
+    End,
+}
+
+impl SecondColumn {
+    /// As a legend calls it.
+    fn of_legend(line: &str) -> Result<Self, ImportError> {
+        let mut names = line.split(',').map(|name| name.trim().trim_matches('"'));
+        // Some legends name the tag first, as some lines have it.
+        let is_start = |name: &str| name.to_ascii_lowercase().contains("start");
+        let Some(name) = names.by_ref().find(|name| is_start(name)).and_then(|_| names.next())
+        else {
+            return Ok(Self::Length);
+        };
+        let plain = name.to_ascii_lowercase();
+        if plain.contains("length") || plain.contains("duration") {
+            return Ok(Self::Length);
+        }
+        if plain.starts_with("end") || plain.ends_with("end") || plain.contains("endtime") {
+            return Ok(Self::End);
+        }
+        Err(ImportError::new(format!(
+            "its legend calls the second column \"{}\"; Interval_Length or EndTimestamp was \
+             expected",
+            cut(name, 40)
+        )))
+    }
+
+    /// The length of an interval, s.
+    fn length_s(self, start_s: f64, second_s: f64) -> Result<f64, ImportError> {
+        match self {
+            Self::Length => Ok(second_s),
+            Self::End if second_s < start_s => Err(ImportError::new(format!(
+                "this interval ends at {second_s} s, before it begins, at {start_s} s"
+            ))),
+            // Without the digits beyond a microsecond, which the subtraction makes.
+            Self::End => Ok(((second_s - start_s) * 1e6).round() / 1e6),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Times {
+    second: SecondColumn,
     start_s: Option<f64>,
     base_s: Option<f64>,
     end_s: f64,
+    /// The stamp at which the log begins, where stamps are neither since its start nor the epoch.
+    origin_s: Option<f64>,
     /// Of the first interval, where nothing else says when it began.
     first_s: Option<f64>,
     /// When the last interval of each series began, as the file writes it.
@@ -67,7 +119,10 @@ pub(super) fn read(
     while let Some((number, line)) = source.text()? {
         if let Some(comment) = line.strip_prefix('#') {
             times.comment(comment, &mut sheet);
-        } else if !line.trim().is_empty() && !line.starts_with('"') {
+        } else if line.starts_with('"') {
+            let second = SecondColumn::of_legend(&line);
+            times.second = second.map_err(|error| ImportError { line: Some(number), ..error })?;
+        } else if !line.trim().is_empty() {
             let read = interval(&line, &mut sheet, &mut times, unit);
             read.map_err(|error| match source.is_whole() {
                 true => ImportError { line: Some(number), ..error },
@@ -110,11 +165,15 @@ impl Times {
         }
     }
 
-    /// A time of the log as seconds since its start.
-    fn since_start(&mut self, stamp_s: f64) -> f64 {
+    /// The begin of an interval of this length as seconds since the start of the log.
+    fn since_start(&mut self, stamp_s: f64, length_s: f64) -> f64 {
         let absolute = match self.base_s {
             Some(base_s) => base_s + stamp_s,
-            None if stamp_s < SINCE_EPOCH_S => return stamp_s.max(0.0),
+            None if stamp_s < SINCE_EPOCH_S => {
+                let is_late = stamp_s > LONGEST_WAIT_S.max(10.0 * length_s);
+                let origin_s = self.origin_s.get_or_insert(if is_late { stamp_s } else { 0.0 });
+                return (stamp_s - *origin_s).max(0.0);
+            }
             None => stamp_s,
         };
         let first_s = *self.first_s.get_or_insert(absolute);
@@ -177,10 +236,11 @@ fn interval(
         text.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0)
     };
     let wanted = "an interval is start, length, maximum and histogram, with a comma between";
-    let (Some(stamp_s), Some(length_s)) = (seconds(), seconds()) else { return Err(bad(wanted)) };
+    let (Some(stamp_s), Some(second_s)) = (seconds(), seconds()) else { return Err(bad(wanted)) };
+    let length_s = times.second.length_s(stamp_s, second_s)?;
     let packed = fields.nth(1).ok_or_else(|| bad(wanted))?;
     let buckets = hdr_counts::unpack(packed).ok_or_else(|| bad(DAMAGED))?;
-    let start_s = times.since_start(stamp_s);
+    let start_s = times.since_start(stamp_s, length_s);
     times.end_s = times.end_s.max(start_s + length_s);
     let tag = cut(tag, 100);
     let number = sheet.series(&tag, None)?;
@@ -190,7 +250,10 @@ fn interval(
 
 #[cfg(test)]
 mod tests {
-    use crate::exchange::import::tests::{caveats, series, text};
+    use crate::exchange::import::{
+        ImportOptions,
+        tests::{caveats, read_as, series, text},
+    };
 
     const LOG: &str = "#[Logged with jHiccup version 2.0.7-SNAPSHOT]\n\
         #[Histogram log format version 1.2]\n\
@@ -214,6 +277,47 @@ mod tests {
         let max = series(&sheet)[0].3;
         assert!((2_769_000 - max).abs() < 2_769 * 2, "{max}");
         assert!(!caveats(&sheet).contains("unit_assumed"), "its program is known to write ns");
+    }
+
+    /// The two intervals of the lines without a tag, with another legend and other times.
+    fn with_legend(second: &str, times: [&str; 2]) -> String {
+        let log = LOG.replace("Interval_Length", second).replace("1.134,0.999", times[1]);
+        let lines = log.lines().filter(|line| !line.starts_with("Tag="));
+        let log: String = lines.map(|line| format!("{line}\n")).collect();
+        log.replace("0.127,1.007", times[0])
+    }
+
+    #[test]
+    fn the_legend_says_whether_the_second_column_is_a_length_or_an_end() {
+        let lengths = |text: &str| {
+            let mut sheet = read_as(text, &ImportOptions::default()).unwrap();
+            let mut lengths = Vec::new();
+            let read = sheet.intervals.read(|own| {
+                lengths.push((own.span.start_s, own.span.length_s));
+                Ok(())
+            });
+            read.unwrap();
+            (sheet.duration_ns.take().unwrap(), lengths)
+        };
+        let expected = (2_133_000_000, vec![(0.127, 1.007), (1.134, 0.999)]);
+        let times = ["0.127,1.007", "1.134,0.999"];
+        assert_eq!(lengths(&with_legend("Interval_Length", times)), expected);
+        assert_eq!(lengths(&with_legend("Interval_Duration", times)), expected);
+        let tag = "\"Tag\",\"StartTimestamp\"";
+        let tagged = with_legend("Interval_Length", times).replace("\"StartTimestamp\"", tag);
+        assert_eq!(lengths(&tagged), expected);
+        let ends = ["0.127,1.134", "1.134,2.133"];
+        for second in ["EndTimestamp", "End_Timestamp", "end", "Interval_End"] {
+            assert_eq!(lengths(&with_legend(second, ends)), expected, "{second}");
+        }
+        // Stamps of a monotonic clock: nothing was recorded in the 2.5 hours before them.
+        let late = with_legend("EndTimestamp", ["9226.157,9236.662", "9236.662,9246.662"]);
+        assert_eq!(lengths(&late), (20_505_000_000, vec![(0.0, 10.505), (10.505, 10.0)]));
+        let wrong = text(&with_legend("EndTimestamp", ["0.127,0.1", ends[1]])).unwrap_err();
+        let said = "line 5: this interval ends at 0.1 s, before it begins, at 0.127 s";
+        assert_eq!(wrong.to_string(), said);
+        let odd = text(&with_legend("Interval_Middle", times)).unwrap_err().to_string();
+        assert!(odd.starts_with("line 4: its legend calls the second column"), "{odd}");
     }
 
     #[test]
