@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Which columns there are depends on its options, so that the heading decides. What is beyond the
-//! last row is counted in `over:`. The blocks of sums behind it (`ALL:`) are not read; what its
+//! last row is counted in `over:`. Rows are of `-b` units each, and smallest, mean and largest of
+//! one, whatever the rows are of. The blocks of sums behind it (`ALL:`) are not read; what its
 //! auto-analysis says behind them is.
 
 use super::{
@@ -22,6 +23,7 @@ use super::{
     imported_data::{ImportedData, LatencyUnit},
     rtla_analysis::{Analyses, Table, unfinished_by_counts},
     source::{ImportError, Source},
+    stated::Stated,
 };
 use crate::limits::import::MOST_COLUMNS;
 use crate::{plain::cut, run::ImportCaveat};
@@ -45,6 +47,10 @@ struct Found {
     last: i64,
     step: i64,
     rows: u64,
+    /// The first and the last row with samples of each column.
+    ends: Vec<Option<(i64, i64)>>,
+    /// The line of the largest.
+    max_line: u64,
     over: Vec<u64>,
     counts: Vec<u64>,
     min: Vec<u64>,
@@ -65,6 +71,9 @@ pub(super) fn read(
         if analyses.take(number, &line)? {
             continue;
         }
+        if found.max.is_empty() {
+            found.max_line = number;
+        }
         let taken = found.take(&line, &mut sheet);
         taken.map_err(|error| ImportError { line: Some(number), ..error })?;
     }
@@ -74,19 +83,9 @@ pub(super) fn read(
     if found.counts.is_empty() {
         return Err(ImportError::new("a line count: was expected behind its rows, and is missing"));
     }
-    for (column, series) in found.columns.iter().enumerate() {
-        let of = |values: &[u64]| values.get(column).copied().unwrap_or(0);
-        let from = found.last.saturating_add(found.step.max(1)).saturating_mul(found.unit.ns());
-        let max = i64::try_from(of(&found.max)).unwrap_or(i64::MAX).saturating_mul(found.unit.ns());
-        sheet.hidden(*series, of(&found.over), from, max);
-        let ns = |values: &[u64]| i64::try_from(of(values)).ok()?.checked_mul(found.unit.ns());
-        if let Some(min_ns) = ns(&found.min) {
-            sheet.min_of_hidden(*series, min_ns);
-        }
-        if let Some(mean_ns) = ns(&found.mean) {
-            sheet.mean_with_hidden(*series, mean_ns, found.unit.ns());
-        }
-        sheet.check_count(*series, of(&found.counts));
+    found.set_step();
+    for column in 0..found.columns.len() {
+        found.put(column, &mut sheet)?;
     }
     let table = match found.has_threads {
         true => Table::OfThreads(found.unit),
@@ -94,7 +93,7 @@ pub(super) fn read(
     };
     analyses.add_to(&mut sheet, table)?;
     unfinished_by_counts(&mut sheet)?;
-    let step_ns = found.step.max(1).saturating_mul(found.unit.ns());
+    let step_ns = found.step.saturating_mul(found.unit.ns());
     sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns, down: true });
     Ok(sheet)
 }
@@ -193,6 +192,7 @@ impl Found {
                 return Err(ImportError::new(format!("column {word} comes twice")));
             }
             self.columns.push(number);
+            self.ends.push(None);
         }
         Ok(())
     }
@@ -210,8 +210,88 @@ impl Found {
             if let Some(series) = self.columns.get(column) {
                 sheet.add(*series, bin.saturating_mul(self.unit.ns()), *count);
             }
+            if let Some(ends) = self.ends.get_mut(column).filter(|_| *count > 0) {
+                *ends = Some((ends.map_or(bin, |(first, _)| first), bin));
+            }
         }
     }
+
+    /// Of a single row the step is not known, but that row holds every sample.
+    fn set_step(&mut self) {
+        if self.rows == 1 && self.over.iter().all(|over| *over == 0) {
+            let max = self.max.iter().max().copied().unwrap_or(0);
+            self.step = (as_signed(max) - self.last).max(0).saturating_add(1);
+        }
+        self.step = self.step.max(1);
+    }
+
+    /// Adds what the lines below the rows say of a column.
+    fn put(&self, column: usize, sheet: &mut ImportedData) -> Result<(), ImportError> {
+        let Some(series) = self.columns.get(column).copied() else { return Ok(()) };
+        let of = |values: &[u64]| values.get(column).copied().map(as_signed);
+        let [over, count] = [&self.over, &self.counts].map(|own| own.get(column).copied());
+        let (over, count) = (over.unwrap_or(0), count.unwrap_or(0));
+        let ns = |value: i64| value.saturating_mul(self.unit.ns());
+        let (from, max) = (self.last.saturating_add(self.step), of(&self.max));
+        sheet.hidden(series, over, ns(from), ns(max.unwrap_or(0)));
+        let found = sheet.series.get(series).map_or(0, |own| own.totals.count);
+        sheet.check_count(series, count);
+        if found == 0 || count == 0 {
+            return Ok(());
+        }
+        let [min, mean] = [&self.min, &self.mean].map(|own| of(own));
+        if let Some((first, last)) = self.ends.get(column).copied().flatten() {
+            let name = sheet.series.get(series).map_or("", |own| own.head.name.as_str());
+            let values = [min, mean, max].map(|value| value.map(|value| value as f64));
+            let stated = Stated { of: name, names: ["min", "avg", "max"], values };
+            stated.ordered().map_err(|what| ImportError::at(self.max_line, what))?;
+            self.check_rows(name, (first, last), (min, max), over == 0 && found == count)?;
+        }
+        let are_coarse = self.step > 1 || self.ends.get(column).copied().flatten().is_none();
+        if let Some(own) = sheet.series.get_mut(series).filter(|_| are_coarse) {
+            own.totals.min_ns = min.map_or(own.totals.min_ns, ns);
+            own.totals.max_ns = max.map_or(own.totals.max_ns, ns).max(own.totals.max_ns);
+        }
+        let Some(mean_ns) = mean.map(ns) else { return Ok(()) };
+        if over > 0 {
+            sheet.mean_with_hidden(series, mean_ns, ns(self.step));
+        } else if self.step > 1 && found == count {
+            sheet.set_mean(series, mean_ns);
+        }
+        Ok(())
+    }
+
+    /// Refuses a smallest or largest that the rows contradict. Rows without samples may be left
+    /// out, so that a step is at most what is between two of them.
+    fn check_rows(
+        &self,
+        name: &str,
+        (first, last): (i64, i64),
+        (min, max): (Option<i64>, Option<i64>),
+        are_all: bool,
+    ) -> Result<(), ImportError> {
+        let wrong = |what: String| {
+            let what = format!("{name}: {what}: the file contradicts itself");
+            Err(ImportError::at(self.max_line, what))
+        };
+        match (min, max) {
+            (_, Some(max)) if max < last => {
+                wrong(format!("max {max} is below the largest row with samples, {last}"))
+            }
+            (_, Some(max)) if are_all && max >= last.saturating_add(self.step) => wrong(format!(
+                "max {max} is above the largest row with samples, {last}, and no sample is beyond \
+                 the rows"
+            )),
+            (Some(min), _) if min >= first.saturating_add(self.step) => {
+                wrong(format!("min {min} is above the smallest row with samples, {first}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn as_signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// `0 00:10:00`, days and the rest.
@@ -270,6 +350,63 @@ mod tests {
             avg:      0         0\nmax:      0         0\n";
         let sheet = text(osnoise).unwrap();
         assert_eq!((sheet.same_as, series(&sheet)[1]), (Some("noise"), ("cpu1", 20, 0, 0)));
+    }
+
+    /// With `-b 10`.
+    const WIDE: &str = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n\
+        # Duration:   0 00:00:02\nIndex   IRQ-001   Thr-001   Usr-001   Usr-002\n\
+        0          1000       944       134       986\n\
+        10            0        55       863        13\n\
+        20            0         1         3         0\n\
+        over:         0         0         0         0\n\
+        count:     1000      1000      1000       999\n\
+        min:          0         3         4         3\n\
+        avg:          1         7        10         3\n\
+        max:          7        21        24        15\n";
+
+    fn mean_ns(sheet: &crate::exchange::import::ImportedData, at: usize) -> i64 {
+        let totals = &sheet.series[at].totals;
+        totals.sum_ns / i64::try_from(totals.count).unwrap()
+    }
+
+    #[test]
+    fn of_rows_of_several_units_the_stated_extremes_and_means_are_kept() {
+        let sheet = text(WIDE).unwrap();
+        let expected = [
+            ("cpu1/irq", 1_000, 0, 7_000),
+            ("cpu1/thread", 1_000, 3_000, 21_000),
+            ("cpu1", 1_000, 4_000, 24_000),
+            ("cpu2", 999, 3_000, 15_000),
+        ];
+        assert_eq!(series(&sheet), expected);
+        assert_eq!([0, 1, 2, 3].map(|at| mean_ns(&sheet, at)), [1_000, 7_000, 10_000, 3_000]);
+        let said = caveats(&sheet);
+        assert!(said.contains("steps of 10.0 us"), "{said}");
+        let one = WIDE.lines().filter(|line| !line.starts_with(['1', '2']));
+        let one: String = one.map(|line| format!("{line}\n")).collect();
+        let one = one.replace("944       134       986", "999       999       999");
+        let sheet = text(&one.replace("15", "9")).unwrap();
+        assert_eq!(series(&sheet)[3], ("cpu2", 999, 3_000, 9_000), "one row, of a step unknown");
+        let over = WIDE
+            .replace("over:         0         0         0", "over:         0         0         2");
+        let over = over
+            .replace("1000      1000      1000       999", "1000      1000      1002       999");
+        let sheet = text(&over.replace("        24", "        57")).unwrap();
+        assert_eq!(series(&sheet)[2], ("cpu1", 1_002, 4_000, 57_000));
+        assert_eq!(mean_ns(&sheet, 2), 10_000);
+    }
+
+    #[test]
+    fn extremes_that_the_rows_contradict_are_refused_by_line() {
+        for (from, to, said) in [
+            ("        24", "        19", "cpu1: max 19 is below the largest row with samples, 20"),
+            ("        24", "        30", "cpu1: max 30 is above the largest row with samples, 20"),
+            ("min:          0", "min:         10", "cpu1/irq: min 10 is above max 7"),
+            ("avg:          1", "avg:          9", "cpu1/irq: avg 9 is above max 7"),
+        ] {
+            let error = text(&WIDE.replace(from, to)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("line 12: {said}")), "{error}");
+        }
     }
 
     #[test]
