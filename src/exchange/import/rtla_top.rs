@@ -1,4 +1,4 @@
-//! The tables of `rtla timerlat top` and `rtla osnoise top`: a row for each CPU.
+//! The tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise`: a row for each CPU.
 //!
 //! ```text
 //!                                      Timer Latency
@@ -12,6 +12,8 @@
 //! CPU Period       Runtime        Noise  % CPU Aval   Max Noise   Max Single          HW  ...
 //!   0 #58         52200000         1031    99.99802          91           60           0  ...
 //! ```
+//!
+//! The table of `rtla hwnoise` ends with the column `NMI`.
 //!
 //! Of latencies there are smallest, mean and largest alone. The noise of a CPU is a sum, so that it
 //! becomes figures. rtla draws the table again and again: the last one counts, with what its
@@ -42,6 +44,9 @@ const NOISE: [(&str, FigureUnit); 9] = [
     ("thread", FigureUnit::Count),
 ];
 
+/// Their headings behind `Max Single`. Of hardware noise there are the first two.
+const INTERFERENCES: [&str; 5] = ["HW", "NMI", "IRQ", "Softirq", "Thread"];
+
 /// Whether it begins as such a file does.
 pub(super) fn matches_format(head: &str) -> bool {
     let is_heading = |line: &str| Heading::of(&without_escapes(line)).is_some();
@@ -53,7 +58,8 @@ pub(super) fn matches_format(head: &str) -> bool {
 enum Heading {
     /// With this number of kinds of latency: interrupt, thread, return to user space.
     Timerlat(usize),
-    Osnoise,
+    /// With this number of columns behind the period and the runtime.
+    Osnoise(usize),
 }
 
 impl Heading {
@@ -67,7 +73,12 @@ impl Heading {
                 (matches!(kinds.len(), 2 | 3) && kinds.iter().all(is_kind))
                     .then_some(Self::Timerlat(kinds.len()))
             }
-            ["CPU", "Period"] => line.contains("Max Single").then_some(Self::Osnoise),
+            ["CPU", "Period"] => {
+                let interferences = line.split_once("Max Single")?.1.split_whitespace();
+                let columns = NOISE.len() - INTERFERENCES.len() + interferences.clone().count();
+                let are_known = interferences.zip(INTERFERENCES).all(|(own, known)| own == known);
+                (are_known && columns <= NOISE.len()).then_some(Self::Osnoise(columns))
+            }
             _ => None,
         }
     }
@@ -78,7 +89,8 @@ impl Heading {
 enum TopRow {
     /// Samples, then smallest, mean and largest of each kind; nothing where one has none.
     Latencies(u32, u64, Vec<Option<[i64; 3]>>),
-    Noise(u32, Vec<f64>),
+    /// A dash in the file is `None`.
+    Noise(u32, Vec<Option<f64>>),
 }
 
 /// Reads it.
@@ -88,12 +100,13 @@ pub(super) fn read(
 ) -> Result<ImportedData, ImportError> {
     let mut heading = None;
     let (mut rows, mut unit, mut lasted_ns) = (Vec::new(), LatencyUnit::Microseconds, None);
-    let mut analyses = Analyses::default();
+    let (mut analyses, mut is_hardware) = (Analyses::default(), false);
     while let Some((number, line)) = source.text()? {
         if analyses.take(number, &line)? {
             continue;
         }
         let line = without_escapes(&line);
+        is_hardware |= line.trim() == "Hardware-related Noise";
         if let Some(found) = Heading::of(&line) {
             heading = Some(found);
             rows.clear();
@@ -124,7 +137,8 @@ pub(super) fn read(
     };
     let mut sheet = match heading {
         Heading::Timerlat(_) => ImportedData::new("rtla timerlat", Some("timer")),
-        Heading::Osnoise => ImportedData::new("rtla osnoise", None),
+        Heading::Osnoise(_) if is_hardware => ImportedData::new("rtla hwnoise", None),
+        Heading::Osnoise(_) => ImportedData::new("rtla osnoise", None),
     };
     sheet.duration_ns = lasted_ns;
     for row in rows {
@@ -144,11 +158,13 @@ fn row(line: &str, heading: Heading, unit: LatencyUnit) -> Option<TopRow> {
     let cpu: u32 = words.next()?.parse().ok()?;
     let count: u64 = words.next()?.strip_prefix('#')?.parse().ok()?;
     match heading {
-        Heading::Osnoise => {
-            let values: Option<Vec<f64>> = words.skip(1).map(|word| word.parse().ok()).collect();
-            let values = values.filter(|values| values.len() == NOISE.len())?;
-            let are_good = values.iter().all(|value| value.is_finite() && *value >= 0.0);
-            are_good.then_some(TopRow::Noise(cpu, values))
+        Heading::Osnoise(columns) => {
+            let one = |word: &str| match word {
+                "-" => Some(None),
+                _ => word.parse().ok().filter(|own: &f64| own.is_finite() && *own >= 0.0).map(Some),
+            };
+            let values: Option<Vec<Option<f64>>> = words.skip(1).map(one).collect();
+            values.filter(|own| own.len() == columns).map(|own| TopRow::Noise(cpu, own))
         }
         Heading::Timerlat(kinds) => {
             let columns: Vec<&str> = line.split('|').skip(1).collect();
@@ -178,6 +194,7 @@ fn add(row: TopRow, sheet: &mut ImportedData) -> Result<(), ImportError> {
     match row {
         TopRow::Noise(cpu, values) => {
             for ((name, unit), value) in NOISE.into_iter().zip(values) {
+                let Some(value) = value else { continue };
                 sheet.figure(FigureHead { name: format!("cpu{cpu}/{name}"), unit }, value)?;
             }
         }
@@ -271,6 +288,34 @@ mod tests {
         assert_eq!((figures.len(), &figures[..2]), (9, &first[..]));
         assert_eq!(figures[8], ("cpu2/thread", "count", 101.0));
         assert!(sheet.series.is_empty());
+    }
+
+    #[test]
+    fn hardware_noise_has_the_first_columns_alone() {
+        let heading = "Max Noise   Max Single          HW          NMI\n";
+        let table = format!(
+            "                 Hardware-related Noise\nduration:   0 00:10:00 | time is in us\n\
+             CPU Period       Runtime        Noise  % CPU Aval   {heading}\
+             \x20 0 #599       599000000          138    99.99997           3            3        \
+             \x20  4           74\n\
+             \x20 1 #599       599000000           85    99.99998           3            2        \
+             \x20  -           75\n"
+        );
+        let sheet = text(&table).unwrap();
+        assert_eq!(
+            (sheet.program.as_str(), sheet.duration_ns),
+            ("rtla hwnoise", Some(600_000_000_000))
+        );
+        let figures: Vec<_> =
+            sheet.figures.iter().map(|(own, values)| (own.name.as_str(), values[0])).collect();
+        assert_eq!(figures.len(), 11, "a dash has no value");
+        assert_eq!(figures[4..6], [("cpu0/hw", 4.0), ("cpu0/nmi", 74.0)]);
+        assert_eq!(figures[9..], [("cpu1/max_single", 2.0), ("cpu1/nmi", 75.0)]);
+        let short = table.replace("          74", "");
+        let error = text(&short).unwrap_err().to_string();
+        assert!(error.starts_with("line 4: \"0 #599"), "{error}");
+        let odd = table.replace("NMI\n", "XYZ\n");
+        assert!(text(&odd).unwrap_err().to_string().contains("none of the formats"));
     }
 
     #[test]
