@@ -269,7 +269,9 @@ impl Found {
             ));
         }
         for (cell, count) in self.cells.iter().filter(|(cell, _)| !is_last_full || *cell != last) {
-            sheet.add(series, cell.saturating_mul(CELL_NS), *count);
+            // What is larger than the largest is before its time by as much.
+            let sign = if *cell > max / CELL_NS { -1 } else { 1 };
+            sheet.add(series, sign * cell.saturating_mul(CELL_NS), *count);
         }
         if is_last_full {
             sheet.hidden(series, *in_last, last.saturating_mul(CELL_NS), largest);
@@ -472,6 +474,11 @@ mod tests {
         assert!(error.starts_with("line 12: \"1 -  2| x\" is not a row"), "{error}");
         let early = with_cells(CELLS).replace("-0.302", "-1.571");
         assert!(caveats(&text(&early).unwrap()).contains("kinds_pooled"));
+        let before = early.replace("-1.571", "-12.410").replace(" 12.410", "  2.900");
+        let sheet =
+            text(&before.replace("9.630", "2.900").replace("2.000|  ", "1.000|  ")).unwrap();
+        assert_eq!(series(&sheet), [("all", 19_993, -12_410, 2_900)]);
+        assert_eq!(sheet.series[0].totals.early, 893);
         let more = CELLS.replace("|     19993|", "|     19994|");
         assert!(caveats(&text(&with_cells(&more)).unwrap()).contains("states 19,994 samples"));
     }
