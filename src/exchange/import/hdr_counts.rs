@@ -24,6 +24,15 @@ pub(super) struct HdrBucket {
     pub(super) count: u64,
 }
 
+/// What one holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct HdrCounts {
+    /// Those with samples, ascending.
+    pub(super) buckets: Vec<HdrBucket>,
+    /// What its values are to be multiplied by (`integerToDoubleValueConversionRatio`).
+    pub(super) ratio: f64,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     V0,
@@ -32,7 +41,7 @@ enum Version {
 }
 
 /// Reads one; nothing where it is damaged.
-pub(super) fn unpack(text: &str) -> Option<Vec<HdrBucket>> {
+pub(super) fn unpack(text: &str) -> Option<HdrCounts> {
     let bytes = STANDARD.decode(text.trim()).ok()?;
     let cookie = u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?);
     match cookie & !0xf0 {
@@ -49,7 +58,7 @@ pub(super) fn unpack(text: &str) -> Option<Vec<HdrBucket>> {
     }
 }
 
-fn read(bytes: &[u8]) -> Option<Vec<HdrBucket>> {
+fn read(bytes: &[u8]) -> Option<HdrCounts> {
     let mut at = Cursor(bytes);
     let cookie = at.u32()?;
     let version = match cookie & !0xf0 {
@@ -72,9 +81,8 @@ fn read(bytes: &[u8]) -> Option<Vec<HdrBucket>> {
     }
     let digits = at.u32()?;
     let (lowest, highest) = (at.u64()?, at.u64()?);
-    // The total, or the ratio to other units.
-    at.u64()?;
-    if !(1..=5).contains(&digits) || lowest == 0 || highest < lowest.saturating_mul(2) {
+    let total_or_ratio = at.u64()?;
+    if digits > 5 || lowest == 0 || highest < lowest.saturating_mul(2) {
         return None;
     }
     let layout = Layout::new(digits, lowest);
@@ -96,7 +104,13 @@ fn read(bytes: &[u8]) -> Option<Vec<HdrBucket>> {
         }
         index += 1;
     }
-    Some(buckets)
+    let ratio = if version == Version::V0 { 1.0 } else { ratio(total_or_ratio) };
+    Some(HdrCounts { buckets, ratio })
+}
+
+/// Python's library writes the integer 1, of which a float is nearly 0.
+fn ratio(bits: u64) -> f64 {
+    Some(f64::from_bits(bits)).filter(|ratio| ratio.is_normal() && *ratio > 0.0).unwrap_or(1.0)
 }
 
 /// Which values a count is of.
@@ -176,7 +190,7 @@ mod tests {
     use super::*;
 
     fn count(text: &str) -> (u64, u64) {
-        let buckets = unpack(text).unwrap();
+        let buckets = unpack(text).unwrap().buckets;
         let count = buckets.iter().map(|bucket| bucket.count).sum();
         (count, buckets.iter().map(|bucket| bucket.high).max().unwrap())
     }
@@ -203,6 +217,18 @@ mod tests {
         }
         v1.extend([0, 5, 0, 0, 0, 7]);
         assert_eq!(count(&STANDARD.encode(&v1)), (12, 2));
+        // With no significant digit: 0, 1, 2 to 3, 4 to 7.
+        v1.splice(12..16, [0, 0, 0, 0]);
+        v1.splice(4..8, [0, 0, 0, 8]);
+        v1.extend([0, 9]);
+        let coarse = unpack(&STANDARD.encode(&v1)).unwrap();
+        let last = HdrBucket { low: 4, high: 7, count: 9 };
+        assert_eq!((coarse.buckets.last(), coarse.ratio), (Some(&last), 1.0));
+        assert_eq!(coarse.buckets[1], HdrBucket { low: 2, high: 3, count: 7 });
+        for (bits, ratio) in [(0.001_f64.to_bits(), 0.001), (1, 1.0), (0, 1.0), (u64::MAX, 1.0)] {
+            v1.splice(32..40, bits.to_be_bytes());
+            assert_eq!(unpack(&STANDARD.encode(&v1)).unwrap().ratio, ratio);
+        }
         let plain = "HISTEwAAAAYAAAAAAAAAAwAAAAAAAAABAAAAAAAAD/8/8AAAAAAAAP8VAqkTAg==";
         assert_eq!(count(plain).0, 2, "V2 that is not deflated");
     }

@@ -8,8 +8,11 @@
 //! ```
 //!
 //! Times are s, since `BaseTime`, or `StartTime`, or the epoch where they are that large. The
-//! legend says whether the second column is a length or an end. A tag is a series, whose intervals
-//! ascend. Format: HistogramLogWriter and HistogramLogReader of HdrHistogram, versions 1.0 to 1.3.
+//! legend says whether the second column is a length or an end. The maximum is the largest value of
+//! the histogram, divided by a power of ten. A tag is a series, whose intervals ascend. Format:
+//! HistogramLogWriter and HistogramLogReader of HdrHistogram, versions 1.0 to 1.3.
+
+mod max_ratio;
 
 use jiff::Timestamp;
 
@@ -22,6 +25,8 @@ use crate::{
     plain::cut,
     run::{ImportCaveat, hlog::SAMPLES_OF, probes::ProbeInfo},
 };
+
+use max_ratio::MaxRatio;
 
 /// Times that are larger are since the epoch, s: ten years.
 const SINCE_EPOCH_S: f64 = 3.2e8;
@@ -97,6 +102,11 @@ impl SecondColumn {
 #[derive(Debug, Default)]
 struct Times {
     second: SecondColumn,
+    /// The unit that a comment states.
+    unit: Option<LatencyUnit>,
+    /// The line that is read.
+    line: u64,
+    ratio: MaxRatio,
     start_s: Option<f64>,
     base_s: Option<f64>,
     end_s: f64,
@@ -115,7 +125,6 @@ pub(super) fn read(
 ) -> Result<ImportedData, ImportError> {
     let mut sheet = ImportedData::new("HdrHistogram log", None);
     let mut times = Times::default();
-    let unit = options.unit.unwrap_or(LatencyUnit::Nanoseconds);
     while let Some((number, line)) = source.text()? {
         if let Some(comment) = line.strip_prefix('#') {
             times.comment(comment, &mut sheet);
@@ -123,6 +132,10 @@ pub(super) fn read(
             let second = SecondColumn::of_legend(&line);
             times.second = second.map_err(|error| ImportError { line: Some(number), ..error })?;
         } else if !line.trim().is_empty() {
+            times.line = number;
+            let unit = options.unit_beside(times.unit);
+            let unit = unit.map_err(|what| ImportError::at(number, what))?;
+            let unit = unit.unwrap_or(LatencyUnit::Nanoseconds);
             let read = interval(&line, &mut sheet, &mut times, unit);
             read.map_err(|error| match source.is_whole() {
                 true => ImportError { line: Some(number), ..error },
@@ -132,8 +145,12 @@ pub(super) fn read(
         }
     }
     times.put(&mut sheet);
-    if options.unit.is_none() && sheet.program == "HdrHistogram log" {
-        sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
+    times.ratio.check()?;
+    let is_known = times.unit.is_some()
+        || (sheet.program != "HdrHistogram log"
+            && times.ratio.may_be_nanoseconds().unwrap_or(true));
+    if options.unit.is_none() && !is_known {
+        sheet.caveats.push(ImportCaveat::UnitAssumed { unit: LatencyUnit::Nanoseconds.name() });
     }
     Ok(sheet)
 }
@@ -148,6 +165,7 @@ impl Times {
         };
         self.start_s = seconds("[starttime:").or(self.start_s);
         self.base_s = seconds("[basetime:").or(self.base_s);
+        self.unit = stated_unit(comment).or(self.unit);
         if let Some((_, samples)) = comment.split_once(SAMPLES_OF) {
             let mut words = samples.trim_end().trim_end_matches(']').split_whitespace();
             sheet.same_as = words.next().and_then(ProbeInfo::find).map(|probe| probe.name);
@@ -218,6 +236,18 @@ impl Times {
     }
 }
 
+/// `Hiccup measures are in micro seconds`, as node-hiccup writes it.
+fn stated_unit(comment: &str) -> Option<LatencyUnit> {
+    let plain: String = comment.to_ascii_lowercase().split_whitespace().collect();
+    match plain.split_once("measuresarein")?.1 {
+        "nanoseconds" => Some(LatencyUnit::Nanoseconds),
+        "microseconds" => Some(LatencyUnit::Microseconds),
+        "milliseconds" => Some(LatencyUnit::Milliseconds),
+        "seconds" => Some(LatencyUnit::Seconds),
+        _ => None,
+    }
+}
+
 fn interval(
     line: &str,
     sheet: &mut ImportedData,
@@ -238,20 +268,39 @@ fn interval(
     let wanted = "an interval is start, length, maximum and histogram, with a comma between";
     let (Some(stamp_s), Some(second_s)) = (seconds(), seconds()) else { return Err(bad(wanted)) };
     let length_s = times.second.length_s(stamp_s, second_s)?;
-    let packed = fields.nth(1).ok_or_else(|| bad(wanted))?;
-    let buckets = hdr_counts::unpack(packed).ok_or_else(|| bad(DAMAGED))?;
+    let max = fields.next().unwrap_or_default();
+    let packed = fields.next().ok_or_else(|| bad(wanted))?;
+    let counts = hdr_counts::unpack(packed).ok_or_else(|| bad(DAMAGED))?;
+    let unit_ns = scaled(unit, counts.ratio)?;
+    if counts.ratio == 1.0 {
+        times.ratio.take(times.line, max, &counts.buckets);
+    }
     let start_s = times.since_start(stamp_s, length_s);
     times.end_s = times.end_s.max(start_s + length_s);
     let tag = cut(tag, 100);
     let number = sheet.series(&tag, None)?;
     times.ascends(&tag, number, stamp_s)?;
-    sheet.interval(number, (start_s, length_s), &buckets, unit.ns())
+    sheet.interval(number, (start_s, length_s), &counts.buckets, unit_ns)
+}
+
+/// What a value of 1 is, ns.
+fn scaled(unit: LatencyUnit, ratio: f64) -> Result<i64, ImportError> {
+    let exact = unit.ns() as f64 * ratio;
+    let ns = exact.round();
+    if (1.0..=1e15).contains(&ns) && (exact - ns).abs() <= ns * 1e-9 {
+        return Ok(ns as i64);
+    }
+    Err(ImportError::new(format!(
+        "its histogram has integerToDoubleValueConversionRatio {ratio}: in {} its values are not \
+         whole nanoseconds; give the unit of its values with --unit",
+        unit.name()
+    )))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::exchange::import::{
-        ImportOptions,
+        ImportOptions, LatencyUnit,
         tests::{caveats, read_as, series, text},
     };
 
@@ -332,6 +381,44 @@ mod tests {
         assert_eq!(of("pingpong"), (Some("pingpong"), None));
         assert_eq!(of("nonsense interval_ns=x"), (None, None));
         assert_eq!(of(""), (None, None));
+    }
+
+    #[test]
+    fn a_maximum_of_another_unit_leaves_the_unit_open_and_an_odd_one_is_refused() {
+        let anonymous = LOG.replace("#[Logged with jHiccup version 2.0.7-SNAPSHOT]\n", "");
+        assert!(caveats(&text(&anonymous).unwrap()).contains("unit_assumed"));
+        let raw = LOG.replace(",2.769,", ",2768895.0,").replace(",0.442,", ",442367,");
+        let said = caveats(&text(&raw).unwrap());
+        assert!(said.contains("unit_assumed"), "the same number: {said}");
+        let stated = format!("#Hiccup measures are in micro seconds\n{anonymous}");
+        let sheet = text(&stated).unwrap();
+        assert!(!caveats(&sheet).contains("unit_assumed"));
+        assert_eq!(series(&sheet)[0].3, 2_768_895_000);
+        let wrong = LOG.replace(",0.442,", ",0.777,");
+        let error = text(&wrong).unwrap_err().to_string();
+        assert!(error.starts_with("line 7: its maximum 0.777 is not the largest value"), "{error}");
+        let same = LOG.replace(",2.769,", ",999.000,").replace(",0.442,", ",999.000,");
+        assert_eq!(series(&text(&same).unwrap()), series(&text(LOG).unwrap()));
+    }
+
+    #[test]
+    fn histograms_without_digits_and_samples_are_read_and_other_ratios_are_exact_or_refused() {
+        // nosqlbench logs such ones of metrics that had nothing.
+        let empty = "2.5,0.6,0.000,HISTFAAAABl42pNpmSzMwMDAyIAKYHwm+w9QFgA8ewJ6\n";
+        let sheet = text(&format!("{LOG}{empty}")).unwrap();
+        assert_eq!(series(&sheet), series(&text(LOG).unwrap()));
+        assert_eq!(sheet.duration_ns, Some(3_100_000_000));
+        let alone = text(&format!("#[Histogram log format version 1.3]\n{empty}")).unwrap_err();
+        assert_eq!(alone.to_string(), "it has no sample");
+        // Ten values of 100 and one of 500, with a ratio of 0.001.
+        let ratio = "#[Histogram log format version 1.3]\n\
+            0.0,1.0,1.5,HISTFAAAACt4nJNpmSzMwMDAxgABzFCaEURcm7yEwT4gyffSx5V/jjOKzGVjAgCQcgmF\n";
+        let as_unit = |unit| read_as(ratio, &ImportOptions { unit, ..ImportOptions::default() });
+        let error = as_unit(None).unwrap_err().to_string();
+        let said = "line 2: its histogram has integerToDoubleValueConversionRatio 0.001: in nanos";
+        assert!(error.starts_with(said), "{error}");
+        let sheet = as_unit(Some(LatencyUnit::Microseconds)).unwrap();
+        assert_eq!(series(&sheet), [("all", 11, 100, 500)]);
     }
 
     #[test]
