@@ -14,6 +14,9 @@ const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 /// Powers by which ns are shown as ms and as s.
 const OF_NS: [i32; 2] = [6, 9];
 
+/// What a value may differ from its bucket by, as a share.
+const ROUNDED: f64 = 0.01;
+
 /// What the stated values say.
 #[derive(Debug, Default)]
 pub(super) struct MaxRatio {
@@ -85,8 +88,8 @@ fn powers(text: &str, value: f64, largest: &HdrBucket) -> Vec<i32> {
     let (low, high) = (largest.low as f64, largest.high as f64);
     let fits = |power: &i32| {
         let factor = 10_f64.powi(*power);
-        // A float has fewer digits than a count.
-        let room = step * factor + high * 1e-12;
+        // Some logs state an exact maximum beside counts that were rounded once more.
+        let room = step * factor + high * ROUNDED;
         value * factor >= low - room && value * factor <= high + room
     };
     POWERS.filter(fits).collect()
@@ -131,6 +134,7 @@ mod tests {
             (&[("1.0E-3", 1_000, 1_000)], Some(true)),
             (&[("103.0", 103, 103)], Some(false)),
             (&[("42", 42, 42)], Some(false)),
+            (&[("0.092346", 92_672, 92_735)], Some(true)),
             (&[("1000.000", 999_936, 1_000_447)], Some(false)),
             (&[("0.000", 0, 0)], None),
             (&[("n/a", 7, 7)], None),
