@@ -1,12 +1,13 @@
 //! `tardy import`: files of other programs as runs.
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
@@ -16,15 +17,20 @@ use super::{Exit, flags::FormatFlags, output, runs::new_id};
 use crate::limits::import::MOST_FILES;
 use crate::{
     exchange::import::{
-        self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedRun, LatencyUnit, MOST_INFO,
+        self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedData, ImportedRun,
+        LatencyUnit, MOST_INFO, ReadFile,
     },
     plain::{plain, plain_path},
     report::{
         headline::headline,
         terminal::{self, Asked},
     },
-    run::Document,
+    run::{
+        Document,
+        probes::{CONTENT_SHA256, ProbeRecord},
+    },
     store::{Store, check_name},
+    units::many,
 };
 
 /// What stands for standard input.
@@ -41,14 +47,16 @@ const INFO_FILE: &str = "info.yml";
 /// The format is recognized by the content. The run has the status `imported`, the facts in the
 /// file, and a caveat for missing facts. `show`, `compare`, `report`, `plot` and gates work on it.
 /// It is never `last`. From a directory every file is imported, in the order of names; unknown
-/// files, subdirectories and links are reported and skipped.
+/// files, subdirectories and links are reported and skipped. So is every file of an archive of tar.
+/// A file whose content is a run of the store already is refused, and skipped within a directory.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all imported; 2 a file that cannot be imported, or \
                         nothing in a directory is. What is imported up to then stays.")]
 pub(super) struct ImportFlags {
     /// Files, directories of files, or - for standard input
     ///
-    /// Files may be packed by gzip, and texts may be UTF-16.
+    /// Files may be packed by gzip, bzip2, xz or zstd, may be archives of tar, and texts may be
+    /// UTF-16.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Name of the run and of its directory
@@ -64,6 +72,9 @@ pub(super) struct ImportFlags {
     /// A file that states another unit is refused.
     #[arg(long, value_name = "UNIT")]
     unit: Option<UnitName>,
+    /// Import a file though its content is a run of the store already
+    #[arg(long)]
+    again: bool,
     #[command(flatten)]
     columns: ColumnFlags,
     #[command(flatten)]
@@ -115,19 +126,17 @@ pub(super) fn import(flags: &ImportFlags, store: &Store, argv: &[String]) -> Res
     if let Some(name) = &flags.name {
         check_name(name)?;
     }
-    let mut made = Vec::new();
+    let mut importer = Importer { flags, store, argv, known: None, made: Vec::new() };
     for path in &flags.files {
         if path.as_os_str() == STANDARD_INPUT {
-            made.push(read(flags, path, (io::stdin(), None), (store, argv))?);
-            continue;
-        }
-        let about = fs::metadata(path).with_context(|| format!("{}", path.display()))?;
-        if about.is_dir() {
-            made.extend(directory(flags, path, store, argv)?);
+            importer.read(path, io::stdin(), None, WhenKnown::Fail)?;
+        } else if fs::metadata(path).with_context(|| plain_path(path))?.is_dir() {
+            importer.directory(path)?;
         } else {
-            made.push(one(flags, path, store, argv)?);
+            importer.file(path, WhenKnown::Fail)?;
         }
     }
+    let made = importer.made;
     if flags.format.is_json() {
         match &made[..] {
             [document] => output::put_json(document)?,
@@ -152,15 +161,173 @@ fn line(document: &Document) -> String {
     format!("{name}: {validity}: {}\n", plain(&headline(document)))
 }
 
-/// Every file of a directory that can be imported.
-fn directory(
-    flags: &ImportFlags,
-    path: &Path,
-    store: &Store,
-    argv: &[String],
-) -> Result<Vec<Document>> {
+/// What becomes of a file whose content is a run already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WhenKnown {
+    Fail,
+    Skip,
+}
+
+/// A file, or one within an archive.
+struct NamedFile<'a> {
+    path: &'a Path,
+    /// What its run says that it is called: without the directories before it.
+    named: PathBuf,
+    written_at: Option<jiff::Timestamp>,
+}
+
+/// Makes runs of files, one after the other.
+struct Importer<'a> {
+    flags: &'a ImportFlags,
+    store: &'a Store,
+    argv: &'a [String],
+    /// The names of the imported runs of the store by [`CONTENT_SHA256`]; read when first needed.
+    known: Option<HashMap<String, String>>,
+    made: Vec<Document>,
+}
+
+impl Importer<'_> {
+    /// Every file of a directory that can be imported.
+    fn directory(&mut self, path: &Path) -> Result<()> {
+        let mut runs = 0;
+        for file in files_of(path)? {
+            runs += or_skipped(self.file(&file, WhenKnown::Skip));
+        }
+        ensure!(runs > 0, "{}: no file in it can be imported", plain_path(path));
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, when_known: WhenKnown) -> Result<usize> {
+        let named = || plain_path(path);
+        let file = File::open(path).with_context(named)?;
+        let about = file.metadata().with_context(named)?;
+        let time = about.modified().ok();
+        let written_at = time.and_then(|time| jiff::Timestamp::try_from(time).ok());
+        self.read(path, file, written_at, when_known)
+    }
+
+    /// Reads one file, or standard input, and makes a run of it; of an archive, of each file in it.
+    /// Returns how many of them are runs now.
+    fn read(
+        &mut self,
+        path: &Path,
+        file: impl io::Read,
+        written_at: Option<jiff::Timestamp>,
+        when_known: WhenKnown,
+    ) -> Result<usize> {
+        let options = self.options(path)?;
+        let table = options.columns.as_ref().and_then(|_| ImportFormat::find("csv"));
+        let format = self.flags.from.or(table);
+        let own_name = path.file_name().map(PathBuf::from).unwrap_or_default();
+        let mut runs = 0;
+        let each = |file: ReadFile| -> Result<()> {
+            runs += match file.within {
+                None => {
+                    let of = NamedFile { path, named: own_name.clone(), written_at };
+                    self.make(of, file.content?, when_known)?
+                }
+                Some(within) => {
+                    let path = path.join(&within);
+                    let named = own_name.join(&within);
+                    let of = NamedFile { path: &path, named, written_at };
+                    let content = file.content.map_err(anyhow::Error::from);
+                    let made = content.and_then(|content| self.make(of, content, WhenKnown::Skip));
+                    or_skipped(made.with_context(|| plain_path(&within)))
+                }
+            };
+            Ok(())
+        };
+        let named = || plain_path(path);
+        let read = import::read_each(io::BufReader::new(file), format, &options, each);
+        let unknown = read.with_context(named)?;
+        if unknown > 0 {
+            let files = many(unknown, "file");
+            let what = "in it of no format that can be imported";
+            output::warn(&format!("skipped: {}: {files} {what}", named()));
+        }
+        ensure!(runs > 0, "{}: no file in this archive can be imported", named());
+        Ok(runs)
+    }
+
+    fn options(&self, path: &Path) -> Result<ImportOptions> {
+        let unit = self.flags.unit.map(|unit| match unit {
+            UnitName::Ns => LatencyUnit::Nanoseconds,
+            UnitName::Us => LatencyUnit::Microseconds,
+            UnitName::Ms => LatencyUnit::Milliseconds,
+            UnitName::S => LatencyUnit::Seconds,
+        });
+        let columns = self.flags.columns.map();
+        Ok(ImportOptions { unit, columns, info: info_beside(path)? })
+    }
+
+    /// The run of what was read, unless it is one already. Returns how many runs that is.
+    fn make(
+        &mut self,
+        from: NamedFile<'_>,
+        content: ImportedData,
+        when_known: WhenKnown,
+    ) -> Result<usize> {
+        let sha256 = content.content_sha256.clone();
+        if let Some(run) = self.known()?.get(&sha256) {
+            let what = format!(
+                "its content is the run {} already; --again imports it once more",
+                plain(run)
+            );
+            ensure!(when_known == WhenKnown::Skip, what);
+            output::warn(&format!("skipped: {}: {what}", plain_path(from.path)));
+            return Ok(1);
+        }
+        let id = new_id()?;
+        let wanted = self.flags.name.as_deref().unwrap_or(&id);
+        let (place, name) = self.store.free_place(wanted);
+        let run = ImportedRun {
+            place: &place,
+            id,
+            name: name.clone(),
+            argv: self.argv.to_vec(),
+            written_at: from.written_at,
+            file: from.named,
+        };
+        self.made.push(import::make(&content, run)?);
+        if !self.flags.again {
+            self.known()?.insert(sha256, name);
+        }
+        Ok(1)
+    }
+
+    /// With `--again` no content is known.
+    fn known(&mut self) -> Result<&mut HashMap<String, String>> {
+        if self.known.is_none() {
+            let known = if self.flags.again { HashMap::new() } else { known_in(self.store)? };
+            self.known = Some(known);
+        }
+        Ok(self.known.get_or_insert_default())
+    }
+}
+
+/// How many runs there are of a file; one that is wrong is reported.
+fn or_skipped(made: Result<usize>) -> usize {
+    made.unwrap_or_else(|error| {
+        output::warn(&format!("skipped: {error:#}"));
+        0
+    })
+}
+
+/// The imported runs of a store by the hash of their content.
+fn known_in(store: &Store) -> Result<HashMap<String, String>> {
+    let listing = store.listing()?;
+    let imported = listing.runs.iter().filter_map(|run| {
+        let ProbeRecord::Other(probe) = &run.entry.probe else { return None };
+        let sha256 = probe.parameters.get(CONTENT_SHA256)?.as_str()?;
+        Some((sha256.to_owned(), run.entry.name.clone()))
+    });
+    Ok(imported.collect())
+}
+
+/// The files of a directory, in the order of their names; what else is in it is reported.
+fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     let (mut files, mut others) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
+    for entry in fs::read_dir(path).with_context(|| plain_path(path))? {
         let entry = entry?;
         // Links are not followed: who put one there chooses what is read.
         let kind = entry.file_type()?;
@@ -185,56 +352,7 @@ fn directory(
         output::warn(&format!("skipped: {}: {why}", plain_path(&other)));
     }
     files.sort();
-    let mut made = Vec::new();
-    for file in files {
-        match one(flags, &file, store, argv) {
-            Ok(document) => made.push(document),
-            Err(error) => output::warn(&format!("skipped: {error:#}")),
-        }
-    }
-    if made.is_empty() {
-        bail!("{}: no file in it can be imported", path.display());
-    }
-    Ok(made)
-}
-
-fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Result<Document> {
-    let named = || plain_path(path);
-    let file = File::open(path).with_context(named)?;
-    let about = file.metadata().with_context(named)?;
-    let written_at = about.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
-    read(flags, path, (file, written_at), (store, argv))
-}
-
-/// Reads one file, or standard input, and makes a run of it.
-fn read(
-    flags: &ImportFlags,
-    path: &Path,
-    (file, written_at): (impl io::Read, Option<jiff::Timestamp>),
-    (store, argv): (&Store, &[String]),
-) -> Result<Document> {
-    let named = || plain_path(path);
-    let unit = flags.unit.map(|unit| match unit {
-        UnitName::Ns => LatencyUnit::Nanoseconds,
-        UnitName::Us => LatencyUnit::Microseconds,
-        UnitName::Ms => LatencyUnit::Milliseconds,
-        UnitName::S => LatencyUnit::Seconds,
-    });
-    let options = ImportOptions { unit, columns: flags.columns.map(), info: info_beside(path)? };
-    let table = options.columns.as_ref().and_then(|_| ImportFormat::find("csv"));
-    let from = flags.from.or(table);
-    let sheet = import::read(io::BufReader::new(file), from, &options).with_context(named)?;
-    let id = new_id()?;
-    let (place, name) = store.free_place(flags.name.as_deref().unwrap_or(&id));
-    let run = ImportedRun {
-        place: &place,
-        id,
-        name,
-        argv: argv.to_vec(),
-        written_at,
-        file: path.to_owned(),
-    };
-    import::make(&sheet, run).with_context(named)
+    Ok(files)
 }
 
 /// The text of the `info.yml` beside a `datapoints.csv`; `None` without such a file. As in a

@@ -352,7 +352,10 @@ pub mod import {
     /// Bytes of such a file; it has a dozen lines.
     pub const MOST_INFO: usize = 64 << 10;
 
-    /// Files of a directory that is imported whole.
+    /// Bytes of memory to unpack xz: `xz -9` asks for 65 MiB.
+    pub const MOST_XZ_MEMORY: u64 = 256 << 20;
+
+    /// Files of a directory or an archive that is imported whole.
     pub const MOST_FILES: usize = 100_000;
 }
 

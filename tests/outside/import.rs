@@ -177,7 +177,7 @@ fn a_result_of_wult_is_one_run_of_its_directory_or_of_its_samples() {
     );
     fs::write(place.join("info.yml"), format!("{info}\n")).unwrap();
     for (name, path) in [("whole", &place), ("file", &file)] {
-        let said = store.run(&["import", path.to_str().unwrap(), "--name", name]);
+        let said = store.run(&["import", path.to_str().unwrap(), "--name", name, "--again"]);
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
         let record = read_record(&store.runs().join(name));
         assert_eq!(record["probe"]["name"], "wult");
@@ -260,4 +260,62 @@ fn the_times_that_hackbench_states_are_the_values_of_a_figure() {
     let values: Vec<f64> =
         list(&figure["values"]).iter().filter_map(|value| value.as_f64()).collect();
     assert_eq!(values, stated);
+}
+
+/// The number of runs.
+fn kept(store: &Store) -> usize {
+    fs::read_dir(store.runs()).unwrap().count()
+}
+
+#[test]
+fn a_content_becomes_a_run_once_whatever_it_is_called() {
+    let store = Store::new();
+    let (first, packed) = (real("cyclictest-H.txt"), store.path().join("other.log"));
+    fs::write(&packed, zstd::encode_all(fs::File::open(&first).unwrap(), 1).unwrap()).unwrap();
+    let files = store.path().join("files");
+    fs::create_dir(&files).unwrap();
+    fs::copy(&first, files.join("a.txt")).unwrap();
+    assert_eq!(store.run(&["import", &first, "--name", "once"]).code, Some(0));
+    for file in [first.as_str(), packed.to_str().unwrap()] {
+        let said = store.run(&["import", file]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains("is the run once already; --again imports it"), "{}", said.err);
+    }
+    let said = store.run(&["import", files.to_str().unwrap(), "--json"]);
+    assert_eq!((said.code, said.out.trim()), (Some(0), "[]"), "nothing is new: {said:?}");
+    assert!(said.err.contains("a.txt: its content is the run once already"), "{}", said.err);
+    fs::copy(real("cyclictest.txt"), files.join("b.txt")).unwrap();
+    let said = store.run(&["import", files.to_str().unwrap(), "--name", "new"]);
+    assert!(said.code == Some(0) && said.out.contains("new"), "{said:?}");
+    let said = store.run(&["import", &first, &first, "--again", "--name", "more"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let names = ["once", "new", "more", "more-2"].map(|name| store.runs().join(name).exists());
+    assert_eq!((names, kept(&store)), ([true; 4], 4));
+}
+
+#[test]
+fn of_an_archive_every_file_that_can_be_imported_is_a_run() {
+    let store = Store::new();
+    let file = store.path().join("rteval-20261128-1.tar.bz2");
+    let packed =
+        bzip2::write::BzEncoder::new(fs::File::create(&file).unwrap(), bzip2::Compression::fast());
+    let mut archive = tar::Builder::new(packed);
+    let mut put = |name: &str, content: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, name, content).unwrap();
+    };
+    put("rteval-20261128-1/summary.xml", &fs::read(real("rteval-summary.xml")).unwrap());
+    put("rteval-20261128-1/dmesg", b"Linux version 6.1\n");
+    let cut = fs::read_to_string(real("rteval-summary.xml")).unwrap();
+    put("rteval-20261128-1/cut.xml", &cut.as_bytes()[..cut.len() / 2]);
+    archive.into_inner().unwrap().finish().unwrap();
+    let said = store.run(&["import", file.to_str().unwrap(), "--name", "night"]);
+    assert_eq!((said.code, kept(&store)), (Some(0), 1), "{said:?}");
+    assert!(said.err.contains("1 file in it of no format"), "{}", said.err);
+    assert!(said.err.contains("rteval-20261128-1/cut.xml: line"), "{}", said.err);
+    let record = read_record(&store.runs().join("night"));
+    assert_eq!(record["provenance"]["program"], "rteval");
+    let file = &record["probe"]["parameters"]["file"];
+    assert_eq!(file, "rteval-20261128-1.tar.bz2/rteval-20261128-1/summary.xml");
 }

@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use crate::{
     analysis::trend::{TrendKey, TrendRun},
     report::words,
-    run::{RunEntry, Status, TraceMode},
+    run::{RunEntry, Status, TraceMode, probes::OF_ONE_FILE},
     store::{ListedRun, Where},
     units::span,
 };
 
-/// What an imported run has among its parameters that is of one file alone.
-const OF_ONE_FILE: [&str; 3] = ["file", "date", "reportid"];
+/// Parameters of wult and ndl that each of their results has anew.
+const OF_ONE_RESULT: [&str; 2] = ["date", "reportid"];
 
 /// Options of other programs that name a file that they write, which has another name each night.
 const OUTPUT_OPTIONS: [&str; 7] =
@@ -118,7 +118,8 @@ fn parameters(run: &RunEntry) -> Map<String, Value> {
         return Map::new();
     };
     if run.status == Status::Imported {
-        parameters.retain(|name, _| !OF_ONE_FILE.contains(&name.as_str()));
+        let is_of_one = |name: &str| OF_ONE_FILE.contains(&name) || OF_ONE_RESULT.contains(&name);
+        parameters.retain(|name, _| !is_of_one(name));
         if let Some(Value::String(command)) = parameters.get_mut("command") {
             *command = without_outputs(command);
         }

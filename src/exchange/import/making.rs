@@ -13,8 +13,12 @@ use crate::{
     run::{
         CaveatKind, Document, FileLoss, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin,
         OtherProbe, ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION,
-        SetupRecord, Status, TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure,
-        hlog::IntervalSpan, names, probes::SAME_AS, summary::summarize,
+        SetupRecord, Status, TraceRecord, UNKNOWN_LOAD, caveat,
+        figures::summarize_figure,
+        hlog::IntervalSpan,
+        names,
+        probes::{CONTENT_SHA256, SAME_AS},
+        summary::summarize,
     },
 };
 
@@ -29,7 +33,7 @@ pub(crate) struct ImportedRun<'a> {
     pub(crate) argv: Vec<String>,
     /// When the file was written, for where it does not say when the run began.
     pub(crate) written_at: Option<Timestamp>,
-    /// The file.
+    /// What the file is called: its name, or that of an archive with the path within it.
     pub(crate) file: PathBuf,
 }
 
@@ -161,11 +165,12 @@ fn log_interval_ns(sheet: &ImportedData, duration_ns: u64) -> i64 {
 
 fn parameters(sheet: &ImportedData, run: &ImportedRun<'_>) -> Map<String, Value> {
     let mut parameters = sheet.parameters.clone();
-    let file = run.file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let file = run.file.to_string_lossy().into_owned();
     let texts = [
         (SAME_AS, sheet.same_as.map(str::to_owned)),
         ("command", Some(sheet.command.clone()).filter(|command| !command.is_empty())),
-        ("file", file),
+        ("file", Some(file).filter(|file| !file.is_empty())),
+        (CONTENT_SHA256, Some(sheet.content_sha256.clone())),
     ];
     for (name, text) in texts {
         parameters.extend(text.map(|text| (name.to_owned(), Value::String(text))));

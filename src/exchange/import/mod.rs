@@ -8,6 +8,7 @@ mod columns;
 mod cyclictest;
 mod cyclictest_stream;
 mod fields;
+mod fingerprint;
 mod hackbench;
 mod hdr_counts;
 mod hdr_log;
@@ -45,7 +46,13 @@ mod cases;
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::io::Read;
+use std::{
+    io::{Cursor, Read},
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use tar::Archive;
 
 pub use columns::ColumnMap;
 pub use imported_data::{ImportedData, LatencyUnit};
@@ -53,9 +60,10 @@ pub(crate) use making::{ImportedRun, make};
 pub use source::ImportError;
 pub(crate) use wult_info::MOST_INFO;
 
+use fingerprint::Fingerprinted;
 use source::Source;
 
-use crate::run::ImportCaveat;
+use crate::{limits::import::MOST_FILES, run::ImportCaveat};
 
 /// What the user says of a file that it does not say itself.
 #[derive(Debug, Clone, Default)]
@@ -300,6 +308,51 @@ impl ImportFormat {
     }
 }
 
+/// What a file holds, or one within an archive.
+#[derive(Debug)]
+pub(crate) struct ReadFile {
+    /// Its path within the archive; `None` if there is none.
+    pub(crate) within: Option<PathBuf>,
+    /// What it holds, or what is wrong with it.
+    pub(crate) content: Result<ImportedData, ImportError>,
+}
+
+/// Reads a file, or every file of an archive of tar, in the given format or in the one that each
+/// looks like, and hands each over. Links and the like within an archive are not read. Returns the
+/// number of files in the archive that look like no format.
+///
+/// # Errors
+/// The file cannot be read, or what `each` returns.
+pub(crate) fn read_each(
+    from: impl Read,
+    format: Option<&'static ImportFormat>,
+    options: &ImportOptions,
+    mut each: impl FnMut(ReadFile) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let mut plain = packed::plain(from)?;
+    let head = source::head(&mut plain)?;
+    let is_archive = packed::is_archive(&head);
+    let whole = Cursor::new(head).chain(plain);
+    if !is_archive {
+        each(ReadFile { within: None, content: read_text(whole, format, options) })?;
+        return Ok(0);
+    }
+    let mut unknown = 0;
+    for (number, file) in Archive::new(whole).entries()?.enumerate() {
+        anyhow::ensure!(number < MOST_FILES, "it has more than {MOST_FILES} files");
+        let file = file.context("the archive is damaged")?;
+        if !file.header().entry_type().is_file() {
+            continue;
+        }
+        let within = file.path()?.into_owned();
+        match read(file, format, options) {
+            Err(error) if error == source::unknown() || error == source::empty() => unknown += 1,
+            content => each(ReadFile { within: Some(within), content })?,
+        }
+    }
+    Ok(unknown)
+}
+
 /// Reads a file: in the given format, or in the one that it looks like.
 ///
 /// # Errors
@@ -309,8 +362,16 @@ pub fn read(
     format: Option<&'static ImportFormat>,
     options: &ImportOptions,
 ) -> Result<ImportedData, ImportError> {
-    let mut source = Source::new(packed::plain(from)?);
-    let mut head = source.head()?;
+    read_text(packed::plain(from)?, format, options)
+}
+
+fn read_text(
+    text: impl Read,
+    format: Option<&'static ImportFormat>,
+    options: &ImportOptions,
+) -> Result<ImportedData, ImportError> {
+    let mut text = Fingerprinted::new(text);
+    let mut head = source::head(&mut text)?;
     // A mark that editors of other systems put before a text.
     if head.starts_with(BYTE_ORDER_MARK) {
         head.drain(..BYTE_ORDER_MARK.len());
@@ -322,8 +383,11 @@ pub fn read(
     };
     let has_prefixes = is_prefixed || LOGGED.contains(&format.name);
     format.refuse_unit(options)?;
-    let mut source = source::again(head, source, has_prefixes);
-    (format.read)(&mut source, options)?.checked()
+    let mut source = Source::new(Cursor::new(head).chain(&mut text), has_prefixes);
+    let mut data = (format.read)(&mut source, options)?.checked()?;
+    drop(source);
+    data.content_sha256 = text.of_all()?;
+    Ok(data)
 }
 
 fn looks_like(format: &ImportFormat, head: &[u8]) -> bool {
@@ -338,16 +402,9 @@ fn is_prefixed(format: &ImportFormat, head: &[u8]) -> bool {
 /// What it looks like, and whether only without what other programs put before its lines.
 fn recognised(head: &[u8]) -> Result<(&'static ImportFormat, bool), ImportError> {
     if head.is_empty() {
-        return Err(ImportError::new("it is empty"));
+        return Err(source::empty());
     }
     let found = FORMATS.iter().find(|format| looks_like(format, head)).map(|own| (own, false));
     let prefixed = || FORMATS.iter().find(|format| is_prefixed(format, head));
-    found.or_else(|| Some((prefixed()?, true))).ok_or_else(|| {
-        let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        ImportError::new(format!(
-            "it looks like none of the formats that can be imported: {}; --from names one, and of \
-             a table (CSV) --latency-column the column of its latencies",
-            known.join(", ")
-        ))
-    })
+    found.or_else(|| Some((prefixed()?, true))).ok_or_else(source::unknown)
 }

@@ -1,27 +1,60 @@
 //! Files that are packed, or written in another encoding: what they hold as plain text.
 
-use std::io::{BufRead as _, BufReader, Cursor, Read};
+use std::io::{self, BufRead as _, BufReader, Cursor, Read};
 
+use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
+use liblzma::{read::XzDecoder, stream};
 
 use super::source::{ImportError, MOST_WHOLE};
+use crate::limits::import::MOST_XZ_MEMORY;
 
-/// What a file of gzip begins with (RFC 1952).
-const GZIP: &[u8] = b"\x1f\x8b";
+/// How a file is packed.
+struct Packing {
+    /// What such a file begins with.
+    mark: &'static [u8],
+    unpacked: fn(BufReader<Box<dyn Read + '_>>) -> io::Result<Box<dyn Read + '_>>,
+}
+
+const PACKINGS: [Packing; 4] = [
+    // RFC 1952.
+    Packing { mark: b"\x1f\x8b", unpacked: |from| Ok(Box::new(MultiGzDecoder::new(from))) },
+    Packing { mark: b"BZh", unpacked: |from| Ok(Box::new(MultiBzDecoder::new(from))) },
+    // The .xz File Format, 2.1.1.1.
+    Packing {
+        mark: b"\xfd7zXZ\0",
+        unpacked: |from| {
+            let blocks = stream::Stream::new_stream_decoder(MOST_XZ_MEMORY, stream::CONCATENATED)?;
+            Ok(Box::new(XzDecoder::new_stream(from, blocks)))
+        },
+    },
+    // RFC 8878, 3.1.1; a window of more than 128 MiB is refused by itself.
+    Packing {
+        mark: b"\x28\xb5\x2f\xfd",
+        unpacked: |from| Ok(Box::new(zstd::stream::read::Decoder::with_buffer(from)?)),
+    },
+];
+
 /// What a text in UTF-16 begins with, lower byte first and higher byte first.
 const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// The file unpacked, and in UTF-8.
 pub(super) fn plain<'a>(from: impl Read + 'a) -> Result<Box<dyn Read + 'a>, ImportError> {
-    let mut from = BufReader::new(from);
+    let mut from = BufReader::new(Box::new(from) as Box<dyn Read + 'a>);
     let head = from.fill_buf()?;
-    if head.starts_with(GZIP) {
-        return Ok(Box::new(MultiGzDecoder::new(from)));
+    if let Some(packing) = PACKINGS.iter().find(|packing| head.starts_with(packing.mark)) {
+        return Ok((packing.unpacked)(from)?);
     }
     match UTF_16.iter().position(|mark| head.starts_with(mark)) {
         Some(order) => Ok(Box::new(Cursor::new(utf_8(from, order == 1)?))),
         None => Ok(Box::new(from)),
     }
+}
+
+/// Whether it is an archive of tar, whose first header says so behind the file's data (POSIX
+/// pax, `ustar` Interchange Format).
+pub(super) fn is_archive(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
 }
 
 fn utf_8(from: impl Read, is_high_first: bool) -> Result<Vec<u8>, ImportError> {

@@ -33,6 +33,21 @@ impl ImportError {
     }
 }
 
+/// Of a file with nothing in it.
+pub(super) fn empty() -> ImportError {
+    ImportError::new("it is empty")
+}
+
+/// Of a file that looks like no format.
+pub(super) fn unknown() -> ImportError {
+    let known: Vec<&str> = super::FORMATS.iter().map(|format| format.name).collect();
+    ImportError::new(format!(
+        "it looks like none of the formats that can be imported: {}; --from names one, and of a \
+         table (CSV) --latency-column the column of its latencies",
+        known.join(", ")
+    ))
+}
+
 impl From<std::io::Error> for ImportError {
     fn from(error: std::io::Error) -> Self {
         Self::new(format!("it cannot be read: {error}"))
@@ -51,24 +66,25 @@ pub(super) struct Source<'a> {
     redrawn: Vec<String>,
 }
 
+/// The first bytes of a file.
+pub(super) fn head(from: &mut impl Read) -> Result<Vec<u8>, ImportError> {
+    let mut head = Vec::new();
+    from.take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 impl<'a> Source<'a> {
-    pub(super) fn new(from: impl Read + 'a) -> Self {
+    /// `has_prefixes` says that other programs put something before each line.
+    pub(super) fn new(from: impl Read + 'a, has_prefixes: bool) -> Self {
         let from = BufReader::with_capacity(HEAD_BYTES * 4, Box::new(from) as Box<dyn Read + 'a>);
         Self {
             from,
             line: Vec::new(),
             number: 0,
             is_whole: true,
-            has_prefixes: false,
+            has_prefixes,
             redrawn: Vec::new(),
         }
-    }
-
-    /// Its first bytes, which are still to be read.
-    pub(super) fn head(&mut self) -> Result<Vec<u8>, ImportError> {
-        let mut head = Vec::new();
-        (&mut self.from).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
-        Ok(head)
     }
 
     /// The number of the last line.
@@ -136,13 +152,6 @@ pub(super) fn without_prefixes(text: &[u8]) -> String {
     out
 }
 
-/// What was read, so that it can be read again before what follows; `has_prefixes` says that other
-/// programs put something before each line.
-pub(super) fn again<'a>(head: Vec<u8>, rest: Source<'a>, has_prefixes: bool) -> Source<'a> {
-    let source = Source::new(std::io::Cursor::new(head).chain(rest.from));
-    Source { has_prefixes, ..source }
-}
-
 /// What a sequence that steers a terminal begins with: as a byte, and as terminals and pagers show
 /// that byte.
 const ESCAPES: [&str; 3] = ["\u{1b}[", "^[[", "\u{241b}["];
@@ -182,7 +191,7 @@ mod tests {
 
     #[test]
     fn lines_end_as_they_like_and_are_numbered() {
-        let mut source = Source::new(&b"a\r\nb\n\nlast"[..]);
+        let mut source = Source::new(&b"a\r\nb\n\nlast"[..], false);
         let mut lines = Vec::new();
         while let Some(line) = source.text().unwrap() {
             lines.push(line);
@@ -194,11 +203,11 @@ mod tests {
     #[test]
     fn a_line_without_end_is_refused_and_not_kept() {
         let endless = std::io::repeat(b'x').take(1 << 40);
-        let mut source = Source::new(endless);
+        let mut source = Source::new(endless, false);
         let error = source.line().unwrap_err();
         assert!(error.to_string().starts_with("line 1: it is longer than 4 MiB"), "{error}");
         let endless = std::io::repeat(b' ').take(1 << 40);
-        assert!(Source::new(endless).whole().is_err());
+        assert!(Source::new(endless, false).whole().is_err());
     }
 
     #[test]

@@ -8,7 +8,10 @@ use serde_json::Value;
 use super::LoggedRun;
 use crate::{
     report::{comparison_page::FactDifference, words},
-    run::{AttachRecord, AttachedRow, Document, LoadRecord, Status, probes::SAME_AS},
+    run::{
+        AttachRecord, AttachedRow, Document, LoadRecord, Status,
+        probes::{OF_ONE_FILE, SAME_AS},
+    },
     units::{Nanos, rate, span},
 };
 
@@ -182,8 +185,8 @@ fn of_probe(document: &Document) -> Vec<(String, String)> {
             let name = name.strip_suffix("_ns").unwrap_or(name).replace('_', " ");
             (format!("probe's {name}"), shown.unwrap_or_default())
         };
-        // The name of the imported file is not a fact of its content.
-        let known = parameters.iter().filter(|(name, _)| *name != "file" && *name != SAME_AS);
+        let is_fact = |name: &str| name != SAME_AS && !OF_ONE_FILE.contains(&name);
+        let known = parameters.iter().filter(|(name, _)| is_fact(name));
         found.extend(known.map(one));
     }
     let ends = document.messages.as_ref().map(crate::report::messages::ends);
