@@ -255,7 +255,8 @@ fn line_number(line: &str) -> Option<&str> {
 /// `# ` before what is no comment, of KTAP.
 fn comment(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("# ")?;
-    let is_row = || rest.split_whitespace().count() > 1 && rest.split(' ').all(is_row_number);
+    let is_row =
+        || rest.split_whitespace().count() > 1 && rest.split_whitespace().all(is_row_number);
     (rest.starts_with("T:") || rest.starts_with("# ") || is_row()).then_some(rest)
 }
 

@@ -9,11 +9,14 @@ use liblzma::{read::XzDecoder, stream};
 use super::source::{ImportError, MOST_WHOLE};
 use crate::limits::import::MOST_XZ_MEMORY;
 
+/// A file, packed or not.
+type AnyFile<'a> = Box<dyn Read + 'a>;
+
 /// How a file is packed.
 struct Packing {
     /// What such a file begins with.
     mark: &'static [u8],
-    unpacked: fn(BufReader<Box<dyn Read + '_>>) -> io::Result<Box<dyn Read + '_>>,
+    unpacked: for<'a> fn(BufReader<AnyFile<'a>>) -> io::Result<AnyFile<'a>>,
 }
 
 const PACKINGS: [Packing; 4] = [
@@ -39,8 +42,8 @@ const PACKINGS: [Packing; 4] = [
 const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// The file unpacked, and in UTF-8.
-pub(super) fn plain<'a>(from: impl Read + 'a) -> Result<Box<dyn Read + 'a>, ImportError> {
-    let mut from = BufReader::new(Box::new(from) as Box<dyn Read + 'a>);
+pub(super) fn plain<'a>(from: impl Read + 'a) -> Result<AnyFile<'a>, ImportError> {
+    let mut from = BufReader::new(Box::new(from) as AnyFile<'a>);
     let head = from.fill_buf()?;
     if let Some(packing) = PACKINGS.iter().find(|packing| head.starts_with(packing.mark)) {
         return Ok((packing.unpacked)(from)?);

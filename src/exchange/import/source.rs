@@ -146,8 +146,9 @@ impl<'a> Source<'a> {
 pub(super) fn without_prefixes(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
+    for line in text.lines() {
         out.push_str(&without_prefix(&without_escapes(line)));
+        out.push('\n');
     }
     out
 }
@@ -208,6 +209,14 @@ mod tests {
         assert!(error.to_string().starts_with("line 1: it is longer than 4 MiB"), "{error}");
         let endless = std::io::repeat(b' ').take(1 << 40);
         assert!(Source::new(endless, false).whole().is_err());
+    }
+
+    #[test]
+    fn prefixes_are_taken_away_line_by_line() {
+        let lava = "- {\"msg\": \"# Histogram\"}\n- {\"msg\": \"000003 000006\\t000002\"}\n";
+        assert_eq!(without_prefixes(lava.as_bytes()), "# Histogram\n000003 000006\t000002\n");
+        let ktap = "# # Histogram\n# 000003 000006\t000002\n";
+        assert_eq!(without_prefixes(ktap.as_bytes()), "# Histogram\n000003 000006\t000002\n");
     }
 
     #[test]
