@@ -25,10 +25,7 @@ use crate::{
         headline::headline,
         terminal::{self, Asked},
     },
-    run::{
-        Document,
-        probes::{CONTENT_SHA256, ProbeRecord},
-    },
+    run::{Document, probes::ProbeRecord, provenance::CONTENT_SHA256},
     store::{Store, check_name},
     units::many,
 };

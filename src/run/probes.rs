@@ -334,12 +334,6 @@ pub struct OtherProbe {
 /// The parameter of an imported probe that names the one of tardy whose samples are the same thing.
 pub const SAME_AS: &str = "same_as";
 
-/// The parameter of an imported probe with the SHA-256 of the unpacked file, in hexadecimal digits.
-pub(crate) const CONTENT_SHA256: &str = "content_sha256";
-
-/// Parameters of an imported probe that tell its file from others, and nothing of what measured.
-pub(crate) const OF_ONE_FILE: [&str; 2] = ["file", CONTENT_SHA256];
-
 impl ProbeParameters for OtherProbe {
     fn interval_ns(&self) -> Option<i64> {
         self.parameters.get("interval_ns").and_then(Value::as_i64)

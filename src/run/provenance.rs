@@ -27,6 +27,12 @@ pub enum Origin {
     Synthesised,
 }
 
+/// The parameter of an imported probe with the SHA-256 of the unpacked file, in hexadecimal digits.
+pub(crate) const CONTENT_SHA256: &str = "content_sha256";
+
+/// Parameters of an imported probe that tell its file from others, and nothing of what measured.
+pub(crate) const OF_ONE_FILE: [&str; 2] = ["file", CONTENT_SHA256];
+
 impl Provenance {
     /// Measured by tardy of this version.
     #[must_use]

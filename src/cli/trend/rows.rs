@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     analysis::trend::{TrendKey, TrendRun},
     report::words,
-    run::{RunEntry, Status, TraceMode, probes::OF_ONE_FILE},
+    run::{RunEntry, Status, TraceMode, provenance::OF_ONE_FILE},
     store::{ListedRun, Where},
     units::span,
 };

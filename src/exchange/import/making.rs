@@ -13,12 +13,8 @@ use crate::{
     run::{
         CaveatKind, Document, FileLoss, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin,
         OtherProbe, ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION,
-        SetupRecord, Status, TraceRecord, UNKNOWN_LOAD, caveat,
-        figures::summarize_figure,
-        hlog::IntervalSpan,
-        names,
-        probes::{CONTENT_SHA256, SAME_AS},
-        summary::summarize,
+        SetupRecord, Status, TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure,
+        hlog::IntervalSpan, names, probes::SAME_AS, provenance::CONTENT_SHA256, summary::summarize,
     },
 };
 

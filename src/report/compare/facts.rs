@@ -9,8 +9,8 @@ use super::LoggedRun;
 use crate::{
     report::{comparison_page::FactDifference, words},
     run::{
-        AttachRecord, AttachedRow, Document, LoadRecord, Status,
-        probes::{OF_ONE_FILE, SAME_AS},
+        AttachRecord, AttachedRow, Document, LoadRecord, Status, probes::SAME_AS,
+        provenance::OF_ONE_FILE,
     },
     units::{Nanos, rate, span},
 };
