@@ -233,7 +233,7 @@ fn compose(line: &str) -> Option<&str> {
 fn file_and_line(line: &str) -> Option<&str> {
     let (file, rest) = line.split_once(':')?;
     let is_file = file.contains(['.', '/']) && !file.contains(' ') && !file.starts_with('.');
-    // A number with decimals is no file.
+    // A number with decimals names no file.
     let is_file = is_file && file.contains(|c: char| c.is_ascii_alphabetic());
     is_file.then(|| line_number(rest).unwrap_or(rest))
 }
@@ -252,7 +252,7 @@ fn line_number(line: &str) -> Option<&str> {
     (are_digits(number) && !is_other).then_some(rest)
 }
 
-/// `# ` before what is no comment, of KTAP.
+/// `# ` before what belongs to the output, of KTAP.
 fn comment(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("# ")?;
     let is_row =

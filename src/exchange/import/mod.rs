@@ -311,7 +311,7 @@ impl ImportFormat {
 /// What a file holds, or one within an archive.
 #[derive(Debug)]
 pub(crate) struct ReadFile {
-    /// Its path within the archive; `None` if there is none.
+    /// Its path within the archive; `None` outside of one.
     pub(crate) within: Option<PathBuf>,
     /// What it holds, or what is wrong with it.
     pub(crate) content: Result<ImportedData, ImportError>,
