@@ -69,7 +69,7 @@ pub(super) struct ImportFlags {
     /// A file that states another unit is refused.
     #[arg(long, value_name = "UNIT")]
     unit: Option<UnitName>,
-    /// Import a file though its content is a run of the store already
+    /// Repeat what was done before: measured cells, imported contents
     #[arg(long)]
     again: bool,
     #[command(flatten)]

@@ -92,7 +92,7 @@ pub(super) struct LabRunFlags {
     /// Time limit for one guest, in time of this machine
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = flags::positive)]
     limit: Nanos,
-    /// Measure every cell again, also those measured before
+    /// Repeat what was done before: measured cells, imported contents
     #[arg(long)]
     again: bool,
     /// What to trace for each wake-up
