@@ -4,7 +4,8 @@
 //!        0:       1:       4
 //! ```
 //!
-//! Cycles are numbered, so that what its buffer lost is seen.
+//! Cycles are numbered, so that what its buffer lost is seen. With `--smi` a line ends with the
+//! number of SMIs since the one before.
 
 use super::{
     ImportOptions,
@@ -17,21 +18,29 @@ use crate::run::ImportCaveat;
 /// Whether it begins as such a file does: soon after lines about the machine come samples.
 pub(super) fn matches_format(head: &str) -> bool {
     // The last line may be cut.
-    head.lines().take(200).filter(|line| sample(line.as_bytes()).is_some()).take(2).count() == 2
+    head.lines().take(200).filter(|line| sample(line).is_some()).take(2).count() == 2
 }
 
-/// Task, cycle and latency of a line.
-fn sample(line: &[u8]) -> Option<(usize, u64, i64)> {
+/// A line.
+struct Sample {
+    task: usize,
+    cycle: u64,
+    latency: i64,
+    smis: u64,
+}
+
+fn sample(line: &str) -> Option<Sample> {
+    let line = line.as_bytes();
     let mut at = 0;
     let task = number(line, &mut at)?;
     colon(line, &mut at)?;
     let cycle = number(line, &mut at)?;
     colon(line, &mut at)?;
     let latency = number(line, &mut at)?;
-    let rest = line.get(at..)?;
-    let whole = rest.iter().all(u8::is_ascii_whitespace);
-    let task = usize::try_from(task).ok().filter(|task| whole && *task < MOST_THREADS)?;
-    Some((task, u64::try_from(cycle).ok()?, latency))
+    let is_over = |at: usize| line.get(at..).is_some_and(|rest| rest.trim_ascii().is_empty());
+    let smis = if is_over(at) { 0 } else { u64::try_from(number(line, &mut at)?).ok()? };
+    let task = usize::try_from(task).ok().filter(|task| is_over(at) && *task < MOST_THREADS)?;
+    Some(Sample { task, cycle: u64::try_from(cycle).ok()?, latency, smis })
 }
 
 fn colon(line: &[u8], at: &mut usize) -> Option<()> {
@@ -53,11 +62,13 @@ fn number(line: &[u8], at: &mut usize) -> Option<i64> {
     (*at > from).then_some(if is_negative { -value } else { value })
 }
 
-/// What is known of a thread: the number of its series, and the cycle that comes next.
+/// What is known of a thread: the number of its series, the cycle that comes next, and the SMIs
+/// since its first.
 #[derive(Debug, Clone, Copy)]
 struct Thread {
     series: usize,
     next: u64,
+    smis: u64,
 }
 
 /// Reads it.
@@ -69,14 +80,14 @@ pub(super) fn read(
     let unit = options.unit.unwrap_or(LatencyUnit::Microseconds);
     let mut threads: Vec<Option<Thread>> = Vec::new();
     let (mut missing, mut samples) = (0_u64, 0_u64);
-    while let Some(line) = source.line()? {
-        let found = sample(line);
-        let is_meant = found.is_none() && begins_like_one(line);
+    while let Some((_, line)) = source.text()? {
+        let found = sample(&line);
+        let is_meant = found.is_none() && begins_like_one(&line);
         if !source.is_whole() {
             // What a killed cyclictest leaves.
             break;
         }
-        let Some((task, cycle, latency)) = found else {
+        let Some(Sample { task, cycle, latency, smis }) = found else {
             if is_meant {
                 let what = "a sample was expected, as 0:1:4 (task:cycle:latency)";
                 return Err(ImportError::at(source.number(), what));
@@ -91,7 +102,7 @@ pub(super) fn read(
             Some(thread) => thread,
             None => {
                 let series = sheet.series(&format!("thread{task}"), None)?;
-                own.insert(Thread { series, next: cycle })
+                own.insert(Thread { series, next: cycle, smis: 0 })
             }
         };
         if cycle < thread.next {
@@ -105,6 +116,9 @@ pub(super) fn read(
         missing = missing.saturating_add(cycle - thread.next);
         thread.next = cycle.saturating_add(1);
         samples += 1;
+        thread.smis = thread.smis.saturating_add(smis);
+        // Each interrupt stops every CPU.
+        sheet.smis = sheet.smis.max(thread.smis);
         sheet.add(thread.series, latency.saturating_mul(unit.ns()), 1);
     }
     if missing > 0 {
@@ -121,9 +135,8 @@ pub(super) fn read(
 
 /// Whether a line that is not a sample was meant to be one: digits and colons, and not the text of
 /// the head.
-fn begins_like_one(line: &[u8]) -> bool {
-    let first = line.iter().find(|byte| **byte != b' ');
-    first.is_some_and(u8::is_ascii_digit)
+fn begins_like_one(line: &str) -> bool {
+    line.trim_start_matches(' ').starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -142,6 +155,17 @@ mod tests {
         assert_eq!(series(&sheet), expected);
         assert_eq!(sheet.series[1].totals.early, 1);
         assert!(caveats(&sheet).contains("2 samples are missing in the stream, beside 5"));
+    }
+
+    #[test]
+    fn stamps_before_samples_and_smis_behind_them_are_read() {
+        let logged: String = (1..)
+            .zip(STREAM.lines())
+            .map(|(at, line)| format!("[    {at}.000001] {line}       1\n"))
+            .collect();
+        let sheet = text(&logged).unwrap();
+        let expected = [("thread0", 3, 64_000, 70_000), ("thread1", 2, -3_000, 99_000)];
+        assert_eq!((series(&sheet).as_slice(), sheet.smis), (expected.as_slice(), 3));
     }
 
     #[test]

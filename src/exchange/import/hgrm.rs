@@ -19,7 +19,10 @@ use super::{
     imported_data::{ImportedData, LatencyUnit},
     source::{ImportError, Source},
 };
-use crate::{plain::cut, run::ImportCaveat};
+use crate::{
+    plain::cut,
+    run::{FileLoss, ImportCaveat},
+};
 
 /// What the lines behind the table begin with.
 const FOOTER: [&str; 3] = ["#[Mean", "#[Max", "#[Buckets"];
@@ -43,8 +46,10 @@ pub(super) fn read(
     let unit = options.unit.unwrap_or(LatencyUnit::Milliseconds);
     let series = sheet.series("all", None)?;
     let mut table: Option<Table> = None;
+    let mut losses = Vec::new();
     while let Some((number, line)) = source.text()? {
         let at = |what: String| ImportError::at(number, what);
+        losses.extend(losses_of_wrk(&line));
         if is_heading(&line) {
             if table.as_ref().is_some_and(|table| table.points > 0) {
                 return Err(at("a second table: import one file for each".into()));
@@ -54,11 +59,14 @@ pub(super) fn read(
             if line.trim_start().starts_with('#') {
                 table.footer(line.trim_start(), unit, &mut sheet, series).map_err(at)?;
             } else if !table.is_over() && is_row(&line) {
+                table.between.take().map_or(Ok(()), Err)?;
                 let row = table.row(&line).map_err(at)?;
                 let value_ns = (row.value * unit.ns() as f64).round() as i64;
                 sheet.add(series, value_ns, row.count - table.last.count);
                 table.last = Row { is_last: row.is_last && source.is_whole(), ..row };
                 table.points += 1;
+            } else if table.points > 0 && !line.trim().is_empty() {
+                table.between.get_or_insert_with(|| at(is_no_row(&line)));
             }
         }
     }
@@ -69,7 +77,31 @@ pub(super) fn read(
     }
     sheet.caveats.push(ImportCaveat::PointsOnly { points: table.points });
     sheet.caveats.extend(table.without_footer());
+    if !losses.is_empty() {
+        let what = losses.join(", ");
+        sheet.caveats.push(ImportCaveat::Loss(FileLoss::Stated { what }));
+    }
     Ok(sheet)
+}
+
+/// What wrk and wrk2 state of requests without a good answer, which have no latency or that of an
+/// error: `Socket errors: connect 0, read 12, write 0, timeout 345` and
+/// `Non-2xx or 3xx responses: 7` (`print_stats` and main of wrk.c).
+fn losses_of_wrk(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let of = |name: &str, count: &str| {
+        let count: u64 = count.trim().parse().ok().filter(|count| *count > 0)?;
+        Some(format!("{name}: {}", crate::units::count(count)))
+    };
+    if let Some(errors) = line.strip_prefix("Socket errors: ") {
+        let one = |error: &str| {
+            let (kind, count) = error.trim().split_once(' ')?;
+            of(&format!("socket errors ({kind})"), count)
+        };
+        return errors.split(',').filter_map(one).collect();
+    }
+    let responses = line.strip_prefix("Non-2xx or 3xx responses: ");
+    responses.and_then(|count| of("responses other than 2xx and 3xx", count)).into_iter().collect()
 }
 
 /// Whether a line behind the heading is meant as a row: what is text is of the program that printed
@@ -77,6 +109,12 @@ pub(super) fn read(
 fn is_row(line: &str) -> bool {
     let line = line.trim_start();
     line.strip_prefix(['-', '.']).unwrap_or(line).starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Percentiles between two rows are those of the lower one, if nothing is left out.
+fn is_no_row(line: &str) -> String {
+    let line = cut(line.trim(), 40);
+    format!("\"{line}\" stands between rows: each row of the table is needed")
 }
 
 /// A row of the table.
@@ -96,6 +134,8 @@ struct Table {
     has_commas: bool,
     points: u64,
     last: Row,
+    /// The first line since the last row that is not one.
+    between: Option<ImportError>,
     /// Which of the lines behind it are there.
     footer: [bool; 3],
 }
@@ -238,6 +278,30 @@ mod tests {
 
     fn refusal(file: &str) -> String {
         text(file).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn errors_that_wrk_states_are_a_loss() {
+        let wrk = format!(
+            "{TABLE}----------\n  39500 requests in 10.00s, 3.11MB read\n  \
+             Socket errors: connect 0, read 12, write 0, timeout 3450\n  \
+             Non-2xx or 3xx responses: 7\nRequests/sec:   3950.00\n"
+        );
+        let said = caveats(&text(&wrk).unwrap());
+        let all = "socket errors (read): 12, socket errors (timeout): 3,450, responses other than \
+                   2xx and 3xx: 7.";
+        assert!(said.contains("loss_stated") && said.contains(all), "{said}");
+        let none = wrk.replace("read 12", "read 0").replace("3450", "0").replace("s: 7", "s: 0");
+        assert!(!caveats(&text(&none).unwrap()).contains("loss_stated"));
+    }
+
+    #[test]
+    fn a_table_of_which_rows_are_left_out_is_refused() {
+        let (head, rest) = TABLE.split_at(TABLE.rfind(" 1.0000").unwrap());
+        let (head, row) = head.rsplit_once('\n').unwrap();
+        let elided = refusal(&format!("{head}\n...\n{row}{rest}"));
+        let said = "\"...\" stands between rows: each row of the table is needed";
+        assert!(elided.starts_with("line ") && elided.ends_with(said), "{elided}");
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct ImportedData {
     pub(super) peaks: Vec<Peak>,
     /// Numbers of series whose mean the file does not state, and nothing else tells.
     pub(super) without_mean: Vec<usize>,
+    /// System management interrupts that the file counts.
+    pub(super) smis: u64,
     /// SHA-256 of the unpacked file, in hexadecimal digits.
     pub(crate) content_sha256: String,
     counts: SeriesCounts,
@@ -107,6 +109,7 @@ impl ImportedData {
             caveats: Vec::new(),
             peaks: Vec::new(),
             without_mean: Vec::new(),
+            smis: 0,
             content_sha256: String::new(),
             counts: SeriesCounts::new(0),
             intervals: IntervalSpool::default(),

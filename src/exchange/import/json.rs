@@ -1,6 +1,11 @@
 //! Documents of JSON, and what is wrong with one in words of the file.
 
-use serde::de::DeserializeOwned;
+use std::{collections::HashSet, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor},
+};
 use serde_json::error::Category;
 
 use super::source::ImportError;
@@ -10,11 +15,86 @@ use crate::{limits::import::JSON, plain::cut};
 pub(super) fn json<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, ImportError> {
     JSON.check(bytes).map_err(ImportError::new)?;
     let bytes = with_nulls(bytes);
-    serde_json::from_slice(&bytes).map_err(|error| {
+    let at = |error: &serde_json::Error| {
         let line = u64::try_from(error.line()).unwrap_or(0);
+        (line > 0).then_some(line)
+    };
+    if let Err(error) = serde_json::from_slice::<UniqueKeys>(&bytes)
+        && error.classify() == Category::Data
+    {
+        return Err(ImportError { line: at(&error), what: said(&error) });
+    }
+    serde_json::from_slice(&bytes).map_err(|error| {
         let what = in_words(&error, &bytes, what);
-        ImportError { line: (line > 0).then_some(line), what }
+        ImportError { line: at(&error), what }
     })
+}
+
+/// Any value in which no object has a name twice: most readers keep the last of them, and would
+/// drop the samples of the first (RFC 8259, 4).
+struct UniqueKeys;
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueKeys {
+    type Value = Self;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self, A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = object.next_key::<String>()? {
+            if names.contains(&name) {
+                let name = cut(&name, 40);
+                let what = format!("\"{name}\" is twice in one object: which one is meant?");
+                return Err(A::Error::custom(what));
+            }
+            names.insert(name);
+            object.next_value::<Self>()?;
+        }
+        Ok(self)
+    }
+}
+
+/// What a library says is wrong, without the place that it puts behind it.
+fn said(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    said.rsplit_once(" at line ").map_or(said.clone(), |(said, _)| said.to_owned())
 }
 
 /// Values that printf writes for an invalid number: not JSON, but in files of C programs.
@@ -60,15 +140,17 @@ fn no_number(text: &[u8]) -> Option<usize> {
 
 fn in_words(error: &serde_json::Error, bytes: &[u8], what: &str) -> String {
     // The place stands in the line and in what follows.
-    let said = error.to_string();
-    let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
+    let said = said(error);
     match error.classify() {
         Category::Eof => "it ends within its JSON; write it again".into(),
+        Category::Syntax if said == "trailing characters" => {
+            "more stands behind the end of its JSON: import one document for each run".into()
+        }
         Category::Syntax | Category::Io => {
             let column = error.column();
-            format!("it is not JSON at column {column} ({})", cut(said, 100))
+            format!("it is not JSON at column {column} ({})", cut(&said, 100))
         }
-        Category::Data => of_field(said, &before(bytes, error.line(), error.column()), what),
+        Category::Data => of_field(&said, &before(bytes, error.line(), error.column()), what),
     }
 }
 
@@ -160,7 +242,19 @@ mod tests {
                 "line 2: \"4\": integer `-7` where latmeter writes a whole number that is not \
                  negative",
             ),
+            (
+                "{\"count\": 1,\n \"bins\": {\"3\": 1, \"3\": 7}}",
+                "line 2: \"3\" is twice in one object: which one is meant?",
+            ),
+            (
+                "{\"count\": 1,\n \"count\": 1}",
+                "line 2: \"count\" is twice in one object: which one is meant?",
+            ),
             ("{\"count\": 1", "line 1: it ends within its JSON; write it again"),
+            (
+                "{\"count\": 1}\n{}",
+                "line 2: more stands behind the end of its JSON: import one document for each run",
+            ),
             ("{\"count\": 1 2}", "line 1: it is not JSON at column 13 (expected `,` or `}`)"),
         ] {
             let error = json::<Of>(text.as_bytes(), "latmeter").unwrap_err();

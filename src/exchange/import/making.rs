@@ -11,8 +11,8 @@ use crate::{
     analysis::steadiness::found_in_log,
     limits::log::MOST_SAMPLES,
     run::{
-        CaveatKind, Document, FileLoss, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin,
-        OtherProbe, ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION,
+        CaveatKind, Document, FileLoss, FoundSetup, ImportCaveat, Incident, IntervalOf, LoadRecord,
+        Origin, OtherProbe, ProbeRecord, Provenance, Run, RunParameters, RunWriter, SCHEMA_VERSION,
         SetupRecord, Status, TraceRecord, UNKNOWN_LOAD, caveat, figures::summarize_figure,
         hlog::IntervalSpan, names, probes::SAME_AS, provenance::CONTENT_SHA256, summary::summarize,
     },
@@ -39,9 +39,8 @@ pub(crate) fn make(sheet: &ImportedData, run: ImportedRun<'_>) -> Result<Documen
         let (name, count) = (&series.head.name, series.totals.count);
         ensure!(
             count <= MOST_SAMPLES,
-            "{}: series {name} counts {count} samples, and no machine makes more than 2^53: the \
-             counts of this file are damaged",
-            run.file.display()
+            "series {name} counts {count} samples, and no machine makes more than 2^53: the \
+             counts of this file are damaged"
         );
     }
     let document = document(sheet, &run);
@@ -103,8 +102,10 @@ fn document(sheet: &ImportedData, run: &ImportedRun<'_>) -> Document {
         summary
     });
     let kinds = sheet.caveats.iter().cloned().chain(few_samples(sheet)).chain(missing(sheet));
-    let mut caveats: Vec<caveat::Caveat> =
-        kinds.map(|kind| CaveatKind::Imported(kind).into()).collect();
+    let smis =
+        (sheet.smis > 0).then_some(CaveatKind::Happened(Incident::SmiSeen { count: sheet.smis }));
+    let kinds = kinds.map(CaveatKind::Imported).chain(smis);
+    let mut caveats: Vec<caveat::Caveat> = kinds.map(Into::into).collect();
     caveat::sort(&mut caveats);
     Document {
         schema_version: SCHEMA_VERSION,

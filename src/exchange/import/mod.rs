@@ -61,7 +61,7 @@ pub use source::ImportError;
 pub(crate) use wult_info::MOST_INFO;
 
 use fingerprint::Fingerprinted;
-use source::Source;
+use source::{BeforeLine, Source};
 
 use crate::{limits::import::MOST_FILES, run::ImportCaveat};
 
@@ -301,6 +301,10 @@ impl ImportFormat {
         }
     }
 
+    fn looks_like(&self, head: &str) -> bool {
+        (self.matches_format)(head)
+    }
+
     /// The one of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -376,35 +380,57 @@ fn read_text(
     if head.starts_with(BYTE_ORDER_MARK) {
         head.drain(..BYTE_ORDER_MARK.len());
     }
-    let (format, is_prefixed) = match format {
+    let (format, before) = match format {
         // Asked for by name, a file may begin with what is not of it.
-        Some(format) => (format, !looks_like(format, &head) && is_prefixed(format, &head)),
+        Some(format) => {
+            let before = STARTS
+                .into_iter()
+                .find(|before| format.looks_like(&source::lines_of(&head, *before)));
+            (format, before.unwrap_or(BeforeLine::Nothing))
+        }
         None => recognised(&head)?,
     };
-    let has_prefixes = is_prefixed || LOGGED.contains(&format.name);
+    let is_logged = before == BeforeLine::Nothing && LOGGED.contains(&format.name);
+    let before = if is_logged { BeforeLine::Prefix } else { before };
     format.refuse_unit(options)?;
-    let mut source = Source::new(Cursor::new(head).chain(&mut text), has_prefixes);
+    let mut source = Source::new(Cursor::new(head).chain(&mut text), before);
     let mut data = (format.read)(&mut source, options)?.checked()?;
     drop(source);
     data.content_sha256 = text.of_all()?;
     Ok(data)
 }
 
-fn looks_like(format: &ImportFormat, head: &[u8]) -> bool {
-    (format.matches_format)(&String::from_utf8_lossy(head))
-}
+/// What is in files that are known and not read, and what such a file is.
+const NOT_READ: [(&str, &str); 4] = [
+    ("PK\u{3}\u{4}", "packed by zip: unpack it first"),
+    ("7z\u{fffd}\u{fffd}", "packed by 7z: unpack it first"),
+    ("hwlatdetect:", "the text of hwlatdetect, which has no distribution and is not imported"),
+    (
+        ", Cycles ",
+        "a text of ptsematest, pmqtest, svsematest or sigwaittest, which is not imported: their \
+         --json is",
+    ),
+];
 
-/// Whether it looks like this without what other programs put before its lines.
-fn is_prefixed(format: &ImportFormat, head: &[u8]) -> bool {
-    (format.matches_format)(&source::without_prefixes(head))
-}
+/// What lines may begin with, the least first.
+const STARTS: [BeforeLine; 3] =
+    [BeforeLine::Nothing, BeforeLine::Prefix, BeforeLine::PrefixAndSpaces];
 
-/// What it looks like, and whether only without what other programs put before its lines.
-fn recognised(head: &[u8]) -> Result<(&'static ImportFormat, bool), ImportError> {
+/// What it looks like, and without what before its lines.
+fn recognised(head: &[u8]) -> Result<(&'static ImportFormat, BeforeLine), ImportError> {
     if head.is_empty() {
         return Err(source::empty());
     }
-    let found = FORMATS.iter().find(|format| looks_like(format, head)).map(|own| (own, false));
-    let prefixed = || FORMATS.iter().find(|format| is_prefixed(format, head));
-    found.or_else(|| Some((prefixed()?, true))).ok_or_else(source::unknown)
+    let by = |before| {
+        let head = source::lines_of(head, before);
+        Some((FORMATS.iter().find(|format| format.looks_like(&head))?, before))
+    };
+    STARTS.into_iter().find_map(by).ok_or_else(|| not_read(head).unwrap_or_else(source::unknown))
+}
+
+/// Of a file that is known, and not read.
+fn not_read(head: &[u8]) -> Option<ImportError> {
+    let text = String::from_utf8_lossy(head);
+    let (_, what) = NOT_READ.iter().find(|(sign, _)| text.contains(sign))?;
+    Some(ImportError::new(format!("it is {what}")))
 }

@@ -31,6 +31,10 @@ const HIGHEST_TID: u32 = 1 << 22;
 /// What begins the wait of a task.
 const WAKE_UPS: [&str; 3] = ["sched_waking: ", "sched_wakeup: ", "sched_wakeup_new: "];
 
+/// Of a time without decimals (`trace_print_context` of kernel/trace/trace_output.c).
+const NO_SECONDS: &str = "its times are of a clock that does not count seconds (trace_clock \
+                          counter, uptime or x86-tsc): record it by local or mono";
+
 /// What ends it.
 const SWITCH: &str = "sched_switch: ";
 
@@ -125,6 +129,9 @@ impl Found {
         event: TaskEvent<'_>,
         sheet: &mut ImportedData,
     ) -> Result<(), ImportError> {
+        if !time.contains('.') && time.bytes().all(|c| c.is_ascii_digit()) {
+            return Err(ImportError::new(NO_SECONDS));
+        }
         let t_ns = seconds_ns(time).filter(|ns| *ns >= 0).ok_or_else(|| {
             ImportError::new(format!("\"{}\" is not a time in seconds", cut(time, 40)))
         })?;
@@ -260,6 +267,15 @@ mod tests {
         let sheet = text(plugin).unwrap();
         assert_eq!(series(&sheet), [("a", 1, 250, 250), ("a/18", 1, 250, 250)]);
         assert!(!caveats(&sheet).contains("latencies_rounded"));
+    }
+
+    #[test]
+    fn a_time_without_decimals_counts_no_seconds() {
+        let ticks = "<idle>-0 [000] dnh. 1524282358: sched_wakeup: comm=a pid=69 prio=49\n\
+            <idle>-0 [000] d... 1524282376: sched_switch: prev_comm=x prev_pid=0 prev_prio=120 \
+            prev_state=R ==> next_comm=a next_pid=69 next_prio=49\n";
+        let error = text(ticks).unwrap_err().to_string();
+        assert_eq!(error, format!("line 1: {}", super::NO_SECONDS));
     }
 
     #[test]

@@ -27,10 +27,11 @@ use super::{
 use crate::{
     plain::cut,
     run::{
-        ImportCaveat,
+        FileLoss, ImportCaveat,
         facts::Preemption,
         probes::{DEFAULT_PROBE, ProbeInfo},
     },
+    units::many,
 };
 
 /// As `tardy export` names itself in the command line.
@@ -55,6 +56,9 @@ struct Envelope {
     sysinfo: SysInfo,
     #[serde(default)]
     resolution_in_ns: i64,
+    num_threads: Option<u64>,
+    #[serde(default)]
+    return_code: i64,
     #[serde(default)]
     thread: BTreeMap<String, Thread>,
 }
@@ -121,6 +125,8 @@ pub(super) fn read(
         sheet.parameter("interval_ns", interval.saturating_mul(1_000));
     }
     envelope.facts(&mut sheet);
+    let loss = envelope.loss(sheet.same_as.is_some());
+    sheet.caveats.extend(loss);
     Ok(sheet)
 }
 
@@ -157,6 +163,22 @@ fn interval_us(words: &[&str]) -> Option<i64> {
 }
 
 impl Envelope {
+    /// Threads that are counted and absent, and that the program failed. Each of `has_threads`
+    /// writes all that it counts (write_stats of cyclictest.c and oslat.c).
+    fn loss(&self, has_threads: bool) -> Option<ImportCaveat> {
+        let found = self.thread.len() as u64;
+        let threads = self
+            .num_threads
+            .filter(|stated| has_threads && *stated > found)
+            .map(|stated| format!("{} of its {}", stated - found, many(stated, "thread")));
+        let code = self.return_code;
+        let failed = (code != 0).then(|| {
+            format!("what the program did not measure, as it failed (return_code {code})")
+        });
+        let what: Vec<String> = threads.into_iter().chain(failed).collect();
+        (!what.is_empty()).then(|| ImportCaveat::Loss(FileLoss::Stated { what: what.join(", ") }))
+    }
+
     fn unit(&self, words: &[&str]) -> LatencyUnit {
         let is_ns = words.iter().any(|word| *word == "-N" || *word == "--nsecs");
         if self.resolution_in_ns == 1 || is_ns {

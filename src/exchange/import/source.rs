@@ -1,7 +1,10 @@
 //! What a file is read through: line by line, by bounded memory, with the number of the line for
 //! whoever finds it wrong.
 
-use std::io::{BufRead, BufReader, Read};
+use std::{
+    borrow::Cow,
+    io::{BufRead, BufReader, Read},
+};
 
 pub(super) use crate::limits::import::{LONGEST_LINE, MOST_WHOLE};
 use thiserror::Error;
@@ -54,14 +57,37 @@ impl From<std::io::Error> for ImportError {
     }
 }
 
+/// What may stand before each line of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BeforeLine {
+    /// The lines are as the program wrote them.
+    Nothing,
+    /// What other programs put there.
+    Prefix,
+    /// That, and spaces: of a mail or a manual page.
+    PrefixAndSpaces,
+}
+
+impl BeforeLine {
+    fn taken_from(self, line: &str) -> Cow<'_, str> {
+        match self {
+            Self::Nothing => line.into(),
+            Self::Prefix => without_prefix(line),
+            Self::PrefixAndSpaces => match without_prefix(line) {
+                Cow::Borrowed(line) => line.trim_start().into(),
+                Cow::Owned(line) => line.trim_start().to_owned().into(),
+            },
+        }
+    }
+}
+
 /// A file that is being imported.
 pub(super) struct Source<'a> {
     from: BufReader<Box<dyn Read + 'a>>,
     line: Vec<u8>,
     number: u64,
     is_whole: bool,
-    /// Whether other programs put something before each line.
-    has_prefixes: bool,
+    before: BeforeLine,
     /// Of a line with carriage returns in it the parts behind the first, the last one first.
     redrawn: Vec<String>,
 }
@@ -74,17 +100,9 @@ pub(super) fn head(from: &mut impl Read) -> Result<Vec<u8>, ImportError> {
 }
 
 impl<'a> Source<'a> {
-    /// `has_prefixes` says that other programs put something before each line.
-    pub(super) fn new(from: impl Read + 'a, has_prefixes: bool) -> Self {
+    pub(super) fn new(from: impl Read + 'a, before: BeforeLine) -> Self {
         let from = BufReader::with_capacity(HEAD_BYTES * 4, Box::new(from) as Box<dyn Read + 'a>);
-        Self {
-            from,
-            line: Vec::new(),
-            number: 0,
-            is_whole: true,
-            has_prefixes,
-            redrawn: Vec::new(),
-        }
+        Self { from, line: Vec::new(), number: 0, is_whole: true, before, redrawn: Vec::new() }
     }
 
     /// The number of the last line.
@@ -118,7 +136,6 @@ impl<'a> Source<'a> {
 
     /// The next line as text; invalid bytes become marks. What steers a terminal is left out.
     pub(super) fn text(&mut self) -> Result<Option<(u64, String)>, ImportError> {
-        let has_prefixes = self.has_prefixes;
         if self.redrawn.is_empty() {
             let Some(line) = self.line()? else { return Ok(None) };
             let line = without_escapes(&String::from_utf8_lossy(line));
@@ -126,8 +143,7 @@ impl<'a> Source<'a> {
             self.redrawn.extend(line.rsplit('\r').map(str::to_owned));
         }
         let (number, line) = (self.number, self.redrawn.pop().unwrap_or_default());
-        let line = if has_prefixes { without_prefix(&line).into_owned() } else { line };
-        Ok(Some((number, line)))
+        Ok(Some((number, self.before.taken_from(&line).into_owned())))
     }
 
     /// All of it.
@@ -138,16 +154,20 @@ impl<'a> Source<'a> {
             let what = format!("it is larger than {} MiB: it is another file", MOST_WHOLE >> 20);
             return Err(ImportError::new(what));
         }
-        Ok(if self.has_prefixes { without_prefixes(&bytes).into_bytes() } else { bytes })
+        Ok(match self.before {
+            BeforeLine::Nothing => bytes,
+            before => lines_of(&bytes, before).into_bytes(),
+        })
     }
 }
 
-/// A text without what other programs put before its lines.
-pub(super) fn without_prefixes(text: &[u8]) -> String {
+/// The lines of a text, without what stands before them.
+pub(super) fn lines_of(text: &[u8], before: BeforeLine) -> String {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len());
-    for line in text.lines() {
-        out.push_str(&without_prefix(&without_escapes(line)));
+    // Old systems end a line by a carriage return alone.
+    for line in text.lines().flat_map(|line| line.split('\r')) {
+        out.push_str(&before.taken_from(&without_escapes(line)));
         out.push('\n');
     }
     out
@@ -192,7 +212,7 @@ mod tests {
 
     #[test]
     fn lines_end_as_they_like_and_are_numbered() {
-        let mut source = Source::new(&b"a\r\nb\n\nlast"[..], false);
+        let mut source = Source::new(&b"a\r\nb\n\nlast"[..], BeforeLine::Nothing);
         let mut lines = Vec::new();
         while let Some(line) = source.text().unwrap() {
             lines.push(line);
@@ -204,19 +224,22 @@ mod tests {
     #[test]
     fn a_line_without_end_is_refused_and_not_kept() {
         let endless = std::io::repeat(b'x').take(1 << 40);
-        let mut source = Source::new(endless, false);
+        let mut source = Source::new(endless, BeforeLine::Nothing);
         let error = source.line().unwrap_err();
         assert!(error.to_string().starts_with("line 1: it is longer than 4 MiB"), "{error}");
         let endless = std::io::repeat(b' ').take(1 << 40);
-        assert!(Source::new(endless, false).whole().is_err());
+        assert!(Source::new(endless, BeforeLine::Nothing).whole().is_err());
     }
 
     #[test]
     fn prefixes_are_taken_away_line_by_line() {
         let lava = "- {\"msg\": \"# Histogram\"}\n- {\"msg\": \"000003 000006\\t000002\"}\n";
-        assert_eq!(without_prefixes(lava.as_bytes()), "# Histogram\n000003 000006\t000002\n");
+        let own = |text: &str| lines_of(text.as_bytes(), BeforeLine::Prefix);
+        assert_eq!(own(lava), "# Histogram\n000003 000006\t000002\n");
         let ktap = "# # Histogram\n# 000003 000006\t000002\n";
-        assert_eq!(without_prefixes(ktap.as_bytes()), "# Histogram\n000003 000006\t000002\n");
+        assert_eq!(own(ktap), "# Histogram\n000003 000006\t000002\n");
+        let mailed = lines_of(b">   # Histogram\r>   000003 000006\r", BeforeLine::PrefixAndSpaces);
+        assert_eq!(mailed, "# Histogram\n000003 000006\n\n");
     }
 
     #[test]

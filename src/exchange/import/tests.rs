@@ -166,6 +166,32 @@ fn a_mark_of_the_byte_order_is_no_part_of_a_text() {
 }
 
 #[test]
+fn a_table_may_be_indented_and_end_its_lines_by_carriage_returns() {
+    let table = "# Histogram\n000003 000006\n000004 000294\n# Total: 000000300\n\
+        # Min Latencies: 00003\n# Avg Latencies: 00003\n# Max Latencies: 00004\n\
+        # Histogram Overflows: 00000\n";
+    let indented = table.replace("# ", "  # ").replace("\n0", "\n  0");
+    for file in [indented, table.replace('\n', "\r")] {
+        assert_eq!(series(&text(&file).unwrap()), [("thread0", 300, 3_000, 4_000)]);
+    }
+}
+
+#[test]
+fn what_is_known_and_not_read_is_named() {
+    for (file, said) in [
+        ("PK\u{3}\u{4}\u{14}\0", "it is packed by zip: unpack it first"),
+        ("hwlatdetect:  test duration 10 seconds\n", "it is the text of hwlatdetect, which"),
+        (
+            "#0: ID8, P99, CPU0, I1000; #1: ID9, P99, CPU0, Cycles 12\n",
+            "it is a text of ptsematest, pmqtest,",
+        ),
+    ] {
+        let error = text(file).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+}
+
+#[test]
 fn a_unit_beside_the_one_that_a_file_states_is_refused() {
     let as_ns = |text: &str| {
         let unit = Some(LatencyUnit::Nanoseconds);

@@ -47,6 +47,21 @@ fn what_overflowed_without_a_word_is_found_by_the_cycles() {
 }
 
 #[test]
+fn a_thread_or_a_bin_that_is_there_twice_is_refused_and_what_is_missing_is_a_loss() {
+    let twice = text(&cyclictest().replace("\"1\": {", "\"0\": {")).unwrap_err().to_string();
+    assert_eq!(twice, "line 19: \"0\" is twice in one object: which one is meant?");
+    let bin = text(&cyclictest().replace("\"47\"", "\"29\"")).unwrap_err().to_string();
+    assert_eq!(bin, "line 16: \"29\" is twice in one object: which one is meant?");
+    let few = cyclictest().replace("\"num_threads\": 2", "\"num_threads\": 4");
+    let said = caveats(&text(&few).unwrap());
+    assert!(said.contains("what is missing: 2 of its 4 threads."), "{said}");
+    let failed = cyclictest().replace("\"return_code\": 0", "\"return_code\": 1");
+    let said = caveats(&text(&failed).unwrap());
+    assert!(said.contains("as it failed (return_code 1)."), "{said}");
+    assert!(!caveats(&text(&cyclictest()).unwrap()).contains("loss_stated"));
+}
+
+#[test]
 fn an_export_of_tardy_is_of_its_probe_and_not_of_the_version_of_cyclictest() {
     let of = |command: &str| {
         let file = cyclictest().replacen("cyclictest -q -t2", command, 1);
