@@ -5,6 +5,7 @@
 
 pub(super) mod flags;
 pub(super) mod stages;
+mod thread_count;
 mod wake_kind;
 mod work;
 
@@ -26,7 +27,7 @@ use self::{
     stages::{MeasuredLoop as _, ThreadTrace, TimerLoop, WorkLoop},
     work::{WorkOfThread, WorkPlan, response_head},
 };
-pub use self::{wake_kind::WakeKind, work::TimerWork};
+pub use self::{thread_count::ThreadCount, wake_kind::WakeKind, work::TimerWork};
 use super::{
     ArmError, ArmOptions, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing,
     measured_thread::LoopEnd,
@@ -42,10 +43,12 @@ use crate::{
 pub struct Timer {
     /// The CPUs to measure.
     pub cpus: Cpus,
-    /// Threads on each of them.
-    pub threads_per_cpu: u32,
-    /// Time between expiries, ns.
+    /// How many threads, and where.
+    pub threads: ThreadCount,
+    /// Time between expiries of the first thread, ns.
     pub interval_ns: i64,
+    /// How much longer that is for each thread than for the one before, ns.
+    pub interval_step_ns: i64,
     /// Distance between the expiries of one thread and the next, ns.
     pub distance_ns: i64,
     /// How they wait.
@@ -66,7 +69,10 @@ pub struct Timer {
 struct ThreadPlan {
     head: SeriesHead,
     terms: ThreadConfig,
+    interval_ns: i64,
     phase_ns: i64,
+    /// On its CPU.
+    is_alone: bool,
 }
 
 impl Timer {
@@ -80,36 +86,46 @@ impl Timer {
 
     /// How long after the programmed expiry that of the kernel may lie, ns: a relative sleep begins
     /// a little after the clock read before it.
-    const fn within_ns(&self) -> u64 {
-        if self.wake.is_for_a_time() { self.interval_ns.unsigned_abs() / 2 } else { 0 }
+    const fn within_ns(&self, interval_ns: i64) -> u64 {
+        if self.wake.is_for_a_time() { interval_ns.unsigned_abs() / 2 } else { 0 }
     }
 
     fn places(&self) -> Vec<ThreadPlan> {
-        let mut places = Vec::new();
-        for cpu in self.cpus.iter() {
-            for number in 0..self.threads_per_cpu {
-                let name = match number {
-                    0 => format!("cpu{cpu}"),
-                    _ => format!("cpu{cpu}#{number}"),
-                };
-                let period_ns = self.wake.has_schedule().then_some(self.interval_ns);
-                let interval_ns = self.interval_ns.max(1);
-                let phase_ns =
-                    (places.len() as i64 * (self.distance_ns % interval_ns)) % interval_ns;
-                let priority = self.priority.saturating_sub(number * self.priority_step);
-                places.push(ThreadPlan {
-                    head: SeriesHead { name, cpu: Some(cpu), period_ns },
-                    terms: ThreadConfig {
-                        policy: self.policy,
-                        priority,
-                        cpu,
-                        slack_ns: self.slack_ns,
-                    },
-                    phase_ns,
-                });
+        let seats = self.threads.seats(&self.cpus);
+        let place = |(thread, (cpu, number)): (usize, &(u32, u32))| {
+            let name = match number {
+                0 => format!("cpu{cpu}"),
+                _ => format!("cpu{cpu}#{number}"),
+            };
+            let thread = thread as i64;
+            let step_ns = self.interval_step_ns.saturating_mul(thread);
+            let interval_ns = self.interval_ns.saturating_add(step_ns);
+            let period_ns = self.wake.has_schedule().then_some(interval_ns);
+            let priority = self.priority.saturating_sub(number * self.priority_step);
+            let grid_ns = interval_ns.max(1);
+            ThreadPlan {
+                head: SeriesHead { name, cpu: Some(*cpu), period_ns },
+                terms: ThreadConfig {
+                    policy: self.policy,
+                    priority,
+                    cpu: *cpu,
+                    slack_ns: self.slack_ns,
+                },
+                interval_ns,
+                phase_ns: thread * (self.distance_ns % grid_ns) % grid_ns,
+                is_alone: seats.iter().filter(|(other, _)| other == cpu).count() == 1,
             }
-        }
-        places
+        };
+        seats.iter().enumerate().map(place).collect()
+    }
+
+    /// When they are due, if all have one interval.
+    fn grid(&self, places: &[ThreadPlan]) -> Option<ExpiryGrid> {
+        let is_one = self.interval_step_ns == 0 || places.len() == 1;
+        (self.wake.has_schedule() && is_one).then(|| ExpiryGrid {
+            interval_ns: self.interval_ns,
+            phases_ns: places.iter().map(|place| place.phase_ns).collect(),
+        })
     }
 }
 
@@ -122,9 +138,14 @@ impl Probe for Timer {
         ProbeRecord::Timer(TimerParameters {
             wake: self.wake.as_str().into(),
             interval_ns: self.interval_ns,
+            interval_step_ns: Some(self.interval_step_ns).filter(|step_ns| *step_ns > 0),
             distance_ns: self.distance_ns,
             cpus: self.cpus.to_string(),
-            threads_per_cpu: self.threads_per_cpu,
+            threads_per_cpu: self.threads.most_on_one(&self.cpus),
+            total_threads: match self.threads {
+                ThreadCount::OnEach(_) => None,
+                ThreadCount::InTotal(threads) => Some(threads),
+            },
             priority_step: self.priority_step,
             work_ns: self.work.map(|work| work.work_ns),
             loops_per_ms: self.work.and_then(|work| work.loops_per_ms),
@@ -155,11 +176,10 @@ impl Probe for Timer {
             plan
         });
         let (places, mut works) = (self.places(), Vec::new());
-        armed.grid = self.wake.has_schedule().then(|| ExpiryGrid {
-            interval_ns: self.interval_ns,
-            phases_ns: places.iter().map(|place| place.phase_ns).collect(),
-        });
-        for (number, ThreadPlan { head, terms, phase_ns }) in places.into_iter().enumerate() {
+        armed.grid = self.grid(&places);
+        let longest_ns = places.iter().map(|place| place.interval_ns).max().unwrap_or(0);
+        for (number, place) in places.into_iter().enumerate() {
+            let ThreadPlan { head, terms, interval_ns, phase_ns, is_alone } = place;
             let series = Arc::new(Series::default());
             let scratch = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();
@@ -169,7 +189,7 @@ impl Probe for Timer {
                     tracing,
                     number,
                     self.has_softirq(tracing),
-                    self.within_ns(),
+                    self.within_ns(interval_ns),
                 )
             });
             let (own, others) = traced.unzip();
@@ -186,9 +206,9 @@ impl Probe for Timer {
                 work,
                 stop: Arc::clone(stop),
                 wake: self.wake,
-                interval_ns: self.interval_ns,
+                interval_ns,
                 phase_ns,
-                is_alone: self.threads_per_cpu == 1,
+                last_ns: if is_alone { 0 } else { longest_ns.clamp(0, PATIENCE_NS) },
             };
             let (name, cpu) = (head.name.clone(), terms.cpu);
             armed.spawn(
@@ -226,8 +246,8 @@ struct Thread {
     wake: WakeKind,
     interval_ns: i64,
     phase_ns: i64,
-    /// On its CPU.
-    is_alone: bool,
+    /// How long others of its CPU may still have an expiry before them at its end, ns.
+    last_ns: i64,
 }
 
 /// The longest that a thread waits for its neighbours at the end.
@@ -255,11 +275,10 @@ impl Thread {
             }),
         };
         let ended_ns = now_ns();
-        if !self.is_alone {
+        if self.last_ns > 0 {
             // Those of lower priority may have their last expiry still before them; what comes now
             // would be a latency of theirs.
-            let wait_ns = self.interval_ns.clamp(0, PATIENCE_NS).unsigned_abs();
-            std::thread::sleep(std::time::Duration::from_nanos(wait_ns));
+            std::thread::sleep(std::time::Duration::from_nanos(self.last_ns.unsigned_abs()));
         }
         if let Some(work) = &self.work {
             end.end_ns = end.end_ns.min(ended_ns);
@@ -366,5 +385,61 @@ fn recorded<W: CompiledWake>(
     match stages {
         Some(stages) => stages.measured(sink, run),
         None => run.record_into(&mut sink),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timer(threads: ThreadCount) -> Timer {
+        Timer {
+            cpus: "2,5".parse().unwrap(),
+            threads,
+            interval_ns: 1_000,
+            interval_step_ns: 500,
+            distance_ns: 1_100,
+            wake: WakeKind::Nanosleep,
+            policy: Policy::Fifo,
+            priority: 9,
+            priority_step: 2,
+            slack_ns: 1,
+            work: None,
+        }
+    }
+
+    fn names(timer: &Timer) -> Vec<String> {
+        timer.places().into_iter().map(|place| place.head.name).collect()
+    }
+
+    #[test]
+    fn threads_in_total_are_on_one_cpu_after_another_each_with_a_longer_interval() {
+        let timer = timer(ThreadCount::InTotal(3));
+        assert_eq!(names(&timer), ["cpu2", "cpu5", "cpu2#1"]);
+        let places = timer.places();
+        let terms: Vec<_> = places
+            .iter()
+            .map(|own| (own.terms.cpu, own.terms.priority, own.head.period_ns, own.phase_ns))
+            .collect();
+        // A phase is that of the thread's own grid.
+        let expected =
+            [(2, 9, Some(1_000), 0), (5, 9, Some(1_500), 1_100), (2, 7, Some(2_000), 200)];
+        assert_eq!(terms, expected);
+        assert_eq!(places.iter().map(|own| own.is_alone).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(timer.grid(&places), None, "no common one");
+        let ProbeRecord::Timer(parameters) = timer.parameters() else { panic!("a timer") };
+        let counts = (parameters.threads_per_cpu, parameters.total_threads);
+        assert_eq!((counts, parameters.interval_step_ns), ((2, Some(3)), Some(500)));
+    }
+
+    #[test]
+    fn threads_on_each_cpu_have_one_grid_unless_their_intervals_differ() {
+        let mut timer = timer(ThreadCount::OnEach(2));
+        timer.interval_step_ns = 0;
+        assert_eq!(names(&timer), ["cpu2", "cpu2#1", "cpu5", "cpu5#1"]);
+        let grid = timer.grid(&timer.places()).unwrap();
+        assert_eq!((grid.interval_ns, grid.phases_ns), (1_000, vec![0, 100, 200, 300]));
+        let ProbeRecord::Timer(parameters) = timer.parameters() else { panic!("a timer") };
+        assert_eq!((parameters.total_threads, parameters.interval_step_ns), (None, None));
     }
 }

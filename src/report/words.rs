@@ -95,18 +95,24 @@ pub fn load(load: &LoadRecord) -> String {
 
 fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
-    let interval = document.probe.interval_ns();
-    let probe = probe(&document.probe, document.messages.as_ref());
-    if document.status == Status::Imported && document.duration_ns == 0 {
-        return match interval {
-            Some(ns) => format!("{probe} every {} for an unknown time", round(ns)),
-            None => format!("{probe} for an unknown time"),
-        };
+    let mut probe = probe(&document.probe, document.messages.as_ref());
+    if let Some(every) = every(&document.probe) {
+        probe.push_str(&format!(" {every}"));
     }
-    interval.map_or_else(
-        || format!("{probe} for {}", span(seconds)),
-        |ns| format!("{probe} every {} for {}", round(ns), span(seconds)),
-    )
+    if document.status == Status::Imported && document.duration_ns == 0 {
+        return format!("{probe} for an unknown time");
+    }
+    format!("{probe} for {}", span(seconds))
+}
+
+/// How often a probe is due: `every 1 ms`, or `every 1 ms + 500 us per thread`.
+#[must_use]
+pub fn every(probe: &ProbeRecord) -> Option<String> {
+    let every = format!("every {}", round(probe.interval_ns()?));
+    Some(match probe.interval_step_ns() {
+        Some(step_ns) => format!("{every} + {} per thread", round(step_ns)),
+        None => every,
+    })
 }
 
 /// The probe, and over what and how often it exchanged messages: `stream (udp, 64 bytes) at 10 kpps

@@ -2264,12 +2264,16 @@ export type TimerParameters = {
   distance_ns: number;
   /** Time from one expiry to the next, ns. */
   interval_ns: number;
+  /** How much longer that is for each thread than for the one before, ns; absent if it is the same for all. */
+  interval_step_ns?: number | null;
   /** The loops that were to stand for a millisecond of work; absent for those that each CPU did in one before the run, which the figures `work/CPU` have. */
   loops_per_ms?: number | null;
   /** How much the priority falls from one thread of a CPU to the next. */
   priority_step: number;
-  /** Threads on each of them. */
+  /** Threads on each of them; with `total_threads`, the most on one. */
   threads_per_cpu: number;
+  /** Threads in total, where they are on one CPU after another, and again from the first. */
+  total_threads?: number | null;
   /** How its threads wait, as `--wake` has it. */
   wake: string;
   /** The time that the work after each wake-up takes alone, ns; absent if it has none. */
@@ -2565,7 +2569,7 @@ export const STRUCTURE: JsonMap = {
     TaskNameShare: {"properties":{"kernel":{"type":"number"},"name":{"type":"string"},"samples":{"type":"integer"},"share":{"type":"number"},"tasks":{"type":"integer"},"user":{"type":"number"}},"required":["name","tasks","samples","share","user","kernel"],"type":"object"},
     ThreadDeadline: {"properties":{"deadline_ns":{"type":"integer"},"name":{"type":"string"}},"required":["name","deadline_ns"],"type":"object"},
     ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
-    TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"},"work_ns":{"type":["integer","null"]}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
+    TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"interval_step_ns":{"type":["integer","null"]},"loops_per_ms":{"type":["integer","null"]},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"total_threads":{"type":["integer","null"]},"wake":{"type":"string"},"work_ns":{"type":["integer","null"]}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
     TraceBy: {"enum":["bpf","tracefs"]},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
     TraceMode: {"enum":["auto","off","stages","peaks"]},

@@ -249,8 +249,8 @@ fn own_time() -> Duration {
 fn probe(document: &Document) -> String {
     let mut text = words::probe(&document.probe, document.messages.as_ref());
     let is_paced = ["timer", "fake"].contains(&document.probe.measured_as());
-    if let Some(ns) = document.probe.interval_ns().filter(|_| is_paced) {
-        text.push_str(&format!(" every {}", words::round(ns)));
+    if let Some(every) = words::every(&document.probe).filter(|_| is_paced) {
+        text.push_str(&format!(" {every}"));
     }
     let is_own = document.probe.info().is_none_or(|info| !info.is_attached());
     if let Some(policy) = document.setup.found.policy.as_ref().filter(|_| is_own) {

@@ -90,9 +90,15 @@ impl BlockWords {
         match &document.probe {
             ProbeRecord::Timer(timer) => {
                 self.push("interval", time(timer.interval_ns));
+                if let Some(step_ns) = timer.interval_step_ns {
+                    self.push("interval-step", time(step_ns));
+                }
                 self.push("wake", &timer.wake);
                 self.push("cpus", &timer.cpus);
-                self.push("threads", timer.threads_per_cpu.to_string());
+                match timer.total_threads {
+                    Some(threads) => self.push("total-threads", threads.to_string()),
+                    None => self.push("threads", timer.threads_per_cpu.to_string()),
+                }
                 self.push("priority-step", timer.priority_step.to_string());
                 self.push("distance", time(timer.distance_ns));
             }

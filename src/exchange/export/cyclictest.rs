@@ -104,11 +104,11 @@ pub(crate) fn lines(run: &CountedRun, style: CyclictestStyle) -> String {
     let document = &run.document;
     // By their width readers know ns.
     let width = if style.unit_ns == 1 { 8 } else { 5 };
-    let interval_us = document.probe.interval_ns().unwrap_or(0) / 1_000;
     let line = |(thread, (_, series)): (usize, (usize, &SeriesSummary))| {
         let found = &document.setup.found.threads;
         let own = found.iter().find(|found| found.series == series.name);
         let (tid, priority) = own.map_or((0, 0), |own| (own.tid, own.priority));
+        let interval_us = document.probe.interval_of(thread).unwrap_or(0) / 1_000;
         format!(
             "T:{thread:2} ({tid:5}) P:{priority:2} I:{interval_us} C:{:7} Min:{:7} Act:{:width$} \
              Avg:{:width$} Max:{:8}\n",
@@ -298,9 +298,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::exchange::{
-        export::counted::tests::{measured, text},
-        import,
+    use crate::{
+        exchange::{
+            export::counted::tests::{measured, text},
+            import,
+        },
+        run::ProbeRecord,
     };
 
     fn counts(sheet: &import::ImportedData) -> Vec<u64> {
@@ -348,6 +351,17 @@ mod tests {
         assert_eq!(shape(&known), shape(&theirs));
         assert_eq!(shape(&ours["sysinfo"]), shape(&theirs["sysinfo"]));
         assert_eq!(shape(&ours["thread"]["0"]), shape(&theirs["thread"]["0"]));
+    }
+
+    #[test]
+    fn the_line_of_each_thread_has_its_own_interval() {
+        let mut run = measured();
+        let ProbeRecord::Timer(timer) = &mut run.document.probe else { panic!("a timer") };
+        (timer.interval_ns, timer.interval_step_ns) = (1_000_000, Some(500_000));
+        for (thread, line) in lines(&run, CyclictestStyle::PLAIN).lines().enumerate() {
+            assert!(line.contains(&format!(" I:{} C:", 1_000 + 500 * thread)), "{line}");
+        }
+        assert!(run.wakeups().count() > 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 
-use super::{Timer, TimerWork, WakeKind};
+use super::{ThreadCount, Timer, TimerWork, WakeKind};
 use crate::{
     probes::request::{
         DEFAULT_INTERVAL_NS, MeasuredCpus, PlannedProbe, ProbeFlags, ProbeRequest, SharedOptions,
@@ -22,12 +22,19 @@ pub(in crate::probes) struct TimerFlags {
     /// Timer period, the same on every CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
     interval: Option<Nanos>,
+    /// How much longer the period of each thread is than that of the thread before [default: 0us]
+    #[arg(long, value_name = "TIME")]
+    interval_step: Option<Nanos>,
     /// How threads wait for the next expiry [default: nanosleep]
     #[arg(long, value_enum, value_name = "KIND")]
     wake: Option<WakeKind>,
     /// Threads per CPU [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
+    /// Threads in total, on one CPU after another, and again from the first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(conflicts_with = "threads")]
+    total_threads: Option<u32>,
     /// Priority step between threads on the same CPU [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=98))]
     priority_step: Option<u32>,
@@ -68,10 +75,11 @@ impl ProbeRequest for TimerFlags {
         &self,
         policy: Policy,
         priority: u32,
-        _: &MeasuredCpus,
+        cpus: &MeasuredCpus,
         _: &SharedOptions<'_>,
     ) -> Result<()> {
-        let (step, threads) = (self.priority_step.unwrap_or(0), self.threads.unwrap_or(1));
+        let threads = self.threads(cpus)?.most_on_one(&cpus.all);
+        let step = self.priority_step.unwrap_or(0);
         ensure!(
             !policy.is_real_time() || step * (threads - 1) < priority,
             "--priority-step {step}: the last of {threads} threads would have a priority below 1; \
@@ -89,28 +97,48 @@ impl ProbeRequest for TimerFlags {
         let pace_ns = self.interval_ns();
         let timer = Timer {
             cpus: cpus.all.clone(),
-            threads_per_cpu: self.threads.unwrap_or(1),
+            threads: self.threads(cpus)?,
             interval_ns: pace_ns,
+            interval_step_ns: self.interval_step.map_or(0, |step| step.0),
             distance_ns: self.distance.map_or(0, |distance| distance.0),
             wake: self.wake.unwrap_or(WakeKind::Nanosleep),
             policy: terms.policy,
             priority: terms.priority,
             priority_step: self.priority_step.unwrap_or(0),
             slack_ns: terms.slack_ns,
-            work: self.work(shared.deadlines.all_ns)?,
+            work: self.work(shared.deadlines.all_ns, cpus)?,
         };
         Ok(PlannedProbe::new(timer, pace_ns))
     }
 }
 
 impl TimerFlags {
+    /// How many threads.
+    ///
+    /// # Errors
+    /// A CPU would have none, or more than 64.
+    fn threads(&self, cpus: &MeasuredCpus) -> Result<ThreadCount> {
+        let Some(total) = self.total_threads else {
+            return Ok(ThreadCount::OnEach(self.threads.unwrap_or(1)));
+        };
+        let there = cpus.all.iter().count();
+        ensure!(
+            (there..=there * 64).contains(&(total as usize)),
+            "--total-threads {total}: {there} CPUs take {there} to {} threads; use another number, \
+             or other --cpus",
+            there * 64
+        );
+        Ok(ThreadCount::InTotal(total))
+    }
+
     /// The work of each thread.
     ///
     /// # Errors
     /// It could never be done in time, or ordinary tasks would get no CPU.
-    fn work(&self, deadline_ns: Option<i64>) -> Result<Option<TimerWork>> {
+    fn work(&self, deadline_ns: Option<i64>, cpus: &MeasuredCpus) -> Result<Option<TimerWork>> {
         let Some(work) = self.work else { return Ok(None) };
-        let (period, threads) = (Nanos(self.interval_ns()), self.threads.unwrap_or(1));
+        let threads = self.threads(cpus)?.most_on_one(&cpus.all);
+        let period = Nanos(self.interval_ns());
         let all_ns = work.0.saturating_mul(threads.into());
         ensure!(
             all_ns <= period.0 / 10 * 9,

@@ -283,8 +283,9 @@ mod tests {
     fn probe(wake: timer::WakeKind) -> timer::Timer {
         timer::Timer {
             cpus: Cpus::allowed().unwrap().iter().take(1).collect(),
-            threads_per_cpu: 2,
+            threads: timer::ThreadCount::OnEach(2),
             interval_ns: 1_000_000,
+            interval_step_ns: 0,
             distance_ns: 0,
             wake,
             policy: Policy::Other,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ProbeParameters;
+use super::{ProbeParameters, ProbeRecord};
 use crate::run::ThreadDeadline;
 
 /// The parameters of `timer`.
@@ -13,12 +13,19 @@ pub struct TimerParameters {
     pub wake: String,
     /// Time from one expiry to the next, ns.
     pub interval_ns: i64,
+    /// How much longer that is for each thread than for the one before, ns; absent if it is the
+    /// same for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_step_ns: Option<i64>,
     /// Distance between the expiries of one thread and the next, ns.
     pub distance_ns: i64,
     /// The measured CPUs, as a list: `0-3,7`.
     pub cpus: String,
-    /// Threads on each of them.
+    /// Threads on each of them; with `total_threads`, the most on one.
     pub threads_per_cpu: u32,
+    /// Threads in total, where they are on one CPU after another, and again from the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_threads: Option<u32>,
     /// How much the priority falls from one thread of a CPU to the next.
     pub priority_step: u32,
     /// The time that the work after each wake-up takes alone, ns; absent if
@@ -34,6 +41,25 @@ pub struct TimerParameters {
 impl ProbeParameters for TimerParameters {
     fn interval_ns(&self) -> Option<i64> {
         Some(self.interval_ns)
+    }
+}
+
+impl ProbeRecord {
+    /// Time from one expiry of a thread to its next, ns, by its number from 0.
+    #[must_use]
+    pub fn interval_of(&self, thread: usize) -> Option<i64> {
+        let step_ns = self.interval_step_ns().unwrap_or(0);
+        let thread = i64::try_from(thread).unwrap_or(i64::MAX);
+        Some(self.interval_ns()?.saturating_add(step_ns.saturating_mul(thread)))
+    }
+
+    /// How much longer it is for each thread than for the one before, ns, if it differs.
+    #[must_use]
+    pub const fn interval_step_ns(&self) -> Option<i64> {
+        match self {
+            Self::Timer(timer) => timer.interval_step_ns,
+            _ => None,
+        }
     }
 }
 
