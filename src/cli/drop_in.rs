@@ -3,25 +3,21 @@
 
 mod length;
 mod others;
+mod printed;
+mod resolution;
+mod spikes;
+#[cfg(test)]
+mod tests;
 
 use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, CommandFactory as _, FromArgMatches as _};
 
-use self::length::RunLength;
 pub(super) use self::others::with_tip;
+use self::{length::RunLength, resolution::ClockResolution};
 use super::{Cli, Exit, Verb, output, report, run, setup::exit_of_setup};
-use crate::{
-    exchange::export::{
-        CountedRun,
-        cyclictest::{CyclictestStyle, histogram, json, lines},
-    },
-    report::terminal,
-    run::{Document, Run, RunDirectory, Status},
-    store::Store,
-    sys::cpus::Cpus,
-};
+use crate::{report::terminal, store::Store, sys::cpus::Cpus};
 
 /// Between two expiries of a thread.
 const LONGEST_INTERVAL_US: u32 = 3_600_000_000;
@@ -29,10 +25,23 @@ const LONGEST_INTERVAL_US: u32 = 3_600_000_000;
 /// Rows of a histogram at most, as there.
 const MOST_BINS: u64 = 1_000_000;
 
+/// How much longer the interval of each thread is than that of the thread before, unless told
+/// otherwise, as there.
+const DISTANCE_US: u32 = 500;
+
+/// Threads on a CPU at most.
+const MOST_THREADS: u32 = 64;
+
+/// Spikes that are kept, unless told otherwise, as there.
+const SPIKES: usize = 1_024;
+
+/// Spikes that are kept at most.
+const MOST_SPIKES: i64 = 1_000_000;
+
 /// Run with cyclictest's options and output format
 ///
-/// The run is saved like any other: `tardy show last`, `tardy why last`. Every thread has one CPU
-/// and the same interval and priority. Times are in us, as in cyclictest. A link to tardy with the
+/// The run is saved like any other: `tardy show last`, `tardy why last`. Every thread has one CPU,
+/// and all have the same priority. Times are in us, as in cyclictest. A link to tardy with the
 /// name cyclictest does the same.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, infer_long_args = true)]
@@ -50,14 +59,17 @@ pub(super) struct CyclictestFlags {
     #[arg(short, long = "prio", value_name = "PRIO", alias = "priority", default_value = "0")]
     priority: u32,
     /// Policy: other, normal, fifo or rr [default: fifo where -p is given]
-    #[arg(long, value_name = "NAME")]
+    #[arg(short_alias = 'y', long, value_name = "NAME")]
     policy: Option<String>,
-    /// Interval of every thread
+    /// Interval of the first thread
     #[arg(short, long, value_name = "US", default_value = "1000")]
     interval: u32,
-    /// Must be 0: the threads of tardy have one interval
+    /// How much longer the interval of each next thread is; 0 with -h [default: 500]
     #[arg(short, long, value_name = "US")]
     distance: Option<u32>,
+    /// Time from each thread's expiries to those of the next thread [default: 0]
+    #[arg(short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
+    aligned: Option<u32>,
     /// How long: a number, or one with m, h or d behind it; with -l until the first of both
     #[arg(short = 'D', long, value_name = "SECONDS")]
     duration: Option<String>,
@@ -71,12 +83,26 @@ pub(super) struct CyclictestFlags {
     #[arg(short = 'H', long, value_name = "US", value_parser = number)]
     #[arg(conflicts_with = "histogram")]
     histofall: Option<u64>,
+    /// Write the histogram to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    histfile: Option<PathBuf>,
     /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Print every sample at the end: task, cycle, latency
     #[arg(short, long)]
     verbose: bool,
+    /// With -v, print the largest of each COUNT samples
+    #[arg(short, long, value_name = "COUNT", requires = "verbose", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    oscope: u32,
+    /// Print the wake-ups later than this, with their times; keeps every sample
+    #[arg(long, value_name = "US")]
+    spike: Option<u64>,
+    /// How many of them: the first ones [default: 1024]
+    #[arg(long, value_name = "COUNT", requires = "spike")]
+    #[arg(value_parser = clap::value_parser!(i64).range(1..=MOST_SPIKES))]
+    spike_nodes: Option<i64>,
     /// Print only the result: no progress, no hints
     #[arg(short, long)]
     quiet: bool,
@@ -92,9 +118,18 @@ pub(super) struct CyclictestFlags {
     /// The clock: 0, CLOCK_MONOTONIC
     #[arg(short, long, value_name = "CLOCK", default_value = "0")]
     clock: u32,
+    /// Measure the resolution of the clock first; a warning says where it is coarse
+    #[arg(short = 'R', long)]
+    resolution: bool,
     /// Sleep for a relative time
     #[arg(short, long)]
     relative: bool,
+    /// Sleep by nanosleep, which is a relative time: the same as -r
+    #[arg(short, long)]
+    system: bool,
+    /// Wait for the signal of a periodic POSIX timer
+    #[arg(short = 'x', long = "posix_timers", conflicts_with = "system")]
+    posix_timers: bool,
     /// Lock memory: tardy always does
     #[arg(short, long)]
     mlockall: bool,
@@ -102,8 +137,11 @@ pub(super) struct CyclictestFlags {
     #[arg(short, long)]
     nanosleep: bool,
     /// Redraw at a new maximum only: tardy draws nothing on standard output
-    #[arg(short = 'M', long)]
+    #[arg(short = 'M', long = "refresh_on_max", alias = "refresh-on-max")]
     refresh_on_max: bool,
+    /// Keep CPUs out of idle states with an exit latency above this [default: 0]
+    #[arg(long, value_name = "US")]
+    latency: Option<u32>,
     /// Let CPUs idle as deeply as they do by themselves
     #[arg(long)]
     laptop: bool,
@@ -124,6 +162,12 @@ pub(super) struct CyclictestFlags {
     help: Option<bool>,
 }
 
+/// Thread N is on the Nth CPU, and after the last again on the first.
+struct Places {
+    cpus: Cpus,
+    threads: u32,
+}
+
 /// The words of the command line: where tardy is called as cyclictest, those of that verb.
 pub(super) fn words(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = args.into_iter().collect();
@@ -141,6 +185,13 @@ pub(super) fn cyclictest(
     argv: Vec<String>,
 ) -> Result<Exit> {
     let words = flags.run_words()?;
+    if flags.bins().is_some() && flags.distance.is_some_and(|us| us > 0) {
+        output::notice("WARN: distance is ignored and set to 0, if histogram enabled");
+    }
+    if flags.resolution {
+        let resolution = ClockResolution::measure().text(flags.verbose);
+        resolution.iter().for_each(|text| output::notice(text));
+    }
     let matches =
         Cli::command().try_get_matches_from(&words).map_err(|error| anyhow!(unlabelled(&error)))?;
     let Verb::Run(asked) = Cli::from_arg_matches(&matches)?.verb else {
@@ -172,25 +223,25 @@ impl CyclictestFlags {
             "-c {}: tardy measures by CLOCK_MONOTONIC, -c 0; leave it out",
             self.clock
         );
-        ensure!(
-            self.distance.is_none_or(|us| us == 0),
-            "-d: the threads of tardy have one interval, as with -d 0; leave it out, or set their \
-             expiries apart: `tardy run --distance TIME`"
-        );
         self.check_numbers()?;
         let mut words: Vec<String> =
             ["tardy", "run", "timer", "--warmup", "0s", "--trace", "off"].map(str::to_owned).into();
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
-        let (cpus, threads) = self.places()?;
+        let Places { cpus, threads } = self.places()?;
         add("--cpus", cpus.to_string());
-        add("--threads", threads.to_string());
+        add("--total-threads", threads.to_string());
         add("--interval", format!("{}us", self.interval));
+        let step_us = self.step_us(threads);
+        if step_us > 0 {
+            add("--interval-step", format!("{step_us}us"));
+        }
         let policy = self.own_policy()?;
         add("--policy", policy.into());
         if policy != "other" {
             add("--priority", self.priority.max(1).to_string());
         }
-        match RunLength::of(self.loops, self.duration.as_deref(), self.interval)? {
+        let longest_us = u64::from(self.interval) + u64::from(step_us) * u64::from(threads - 1);
+        match RunLength::of(self.loops, self.duration.as_deref(), longest_us)? {
             RunLength::Endless => add("--duration", "inf".into()),
             RunLength::Seconds(seconds) => add("--duration", format!("{seconds}s")),
             RunLength::Samples(loops) => add("--samples", loops.to_string()),
@@ -204,13 +255,20 @@ impl CyclictestFlags {
         if let Some(us) = self.breaktrace {
             add("--stop-over", format!("{us}us"));
         }
-        if self.relative {
-            add("--wake", "relative".into());
+        if let Some(wake) = self.wake() {
+            add("--wake", wake.into());
+        }
+        if let Some(us) = self.aligned {
+            add("--distance", format!("{us}us"));
         }
         let leaves_idle = self.laptop || self.default_system;
+        if let Some(us) = self.latency.filter(|_| !leaves_idle) {
+            add("--max-idle-latency", format!("{us}us"));
+        }
         words.extend(leaves_idle.then(|| "--no-dma-latency".to_owned()));
         words.extend(self.tracemark.then(|| "--mark-trace".to_owned()));
-        words.extend(self.verbose.then(|| "--raw".to_owned()));
+        let needs_samples = self.verbose || self.spike.is_some();
+        words.extend(needs_samples.then(|| "--raw".to_owned()));
         words.extend(self.quiet.then(|| "--quiet".to_owned()));
         Ok(words)
     }
@@ -235,10 +293,24 @@ impl CyclictestFlags {
             );
         }
         ensure!(
+            self.histfile.is_none() || self.bins().is_some(),
+            "--histfile: no histogram was asked for; add -h US, or leave --histfile out"
+        );
+        ensure!(
             self.breaktrace != Some(0),
             "-b 0: every latency is over 0 us; write 1 or more, or leave -b out"
         );
         Ok(())
+    }
+
+    /// How threads wait, by its name in tardy, unless as they do by default. On Linux, nanosleep
+    /// is a relative sleep by CLOCK_MONOTONIC.
+    const fn wake(&self) -> Option<&'static str> {
+        match (self.posix_timers, self.relative || self.system) {
+            (true, _) => Some("signal"),
+            (false, true) => Some("relative"),
+            (false, false) => None,
+        }
     }
 
     /// The policy by its name in tardy.
@@ -255,8 +327,14 @@ impl CyclictestFlags {
         })
     }
 
-    /// The CPUs, and the threads on each of them.
-    fn places(&self) -> Result<(Cpus, u32)> {
+    /// How much longer the interval of each thread is than that of the thread before, us; the
+    /// columns of a histogram have one.
+    fn step_us(&self, threads: u32) -> u32 {
+        let has_steps = threads > 1 && self.bins().is_none();
+        if has_steps { self.distance.unwrap_or(DISTANCE_US) } else { 0 }
+    }
+
+    fn places(&self) -> Result<Places> {
         let allowed = Cpus::allowed().context("cannot read which CPUs this process may use")?;
         let asked = match self.affinity.as_deref() {
             None | Some("" | "all") => allowed,
@@ -269,210 +347,17 @@ impl CyclictestFlags {
             Some(threads) => threads,
             None => 1,
         };
-        if threads <= there {
-            return Ok((asked.iter().take(threads as usize).collect(), 1));
-        }
+        let most = there.saturating_mul(MOST_THREADS);
         ensure!(
-            threads.is_multiple_of(there),
-            "-t {threads}: tardy has as many threads on each CPU, and there are {there} CPUs; give \
-             a multiple of them"
+            threads <= most,
+            "-t {threads}: tardy has at most {MOST_THREADS} threads on each CPU, and there are \
+             {there} CPUs; give {most} or fewer"
         );
-        Ok((asked, threads / there))
-    }
-
-    fn bins(&self) -> Option<u64> {
-        self.histogram.or(self.histofall).map(|bins| bins.min(MOST_BINS))
-    }
-
-    /// What cyclictest prints and writes at its end.
-    fn put(&self, document: &Document, held: &RunDirectory) -> Result<()> {
-        let run = Run::of(held.path(), document.clone());
-        if let Some(us) = document.setup.found.dma_latency_us {
-            output::put(&format!("# /dev/cpu_dma_latency set to {us}us\n"))?;
-        }
-        if self.verbose {
-            self.put_samples(&run)?;
-        }
-        let counted = CountedRun::read(run).map_err(|what| anyhow!(what))?;
-        let bins = self.bins();
-        let unit_ns = if self.nsecs { 1 } else { 1_000 };
-        let style = CyclictestStyle { unit_ns, bins, has_sums: self.histofall.is_some() };
-        let mut out = String::new();
-        if !self.verbose && (bins.is_none() || !self.quiet) {
-            out.push_str(&lines(&counted, style));
-        }
-        if bins.is_some() {
-            out.push_str(&histogram(&counted, style)?);
-        }
-        if self.breaktrace.is_some() {
-            out.push_str(&self.broken_off(document, unit_ns));
-        }
-        output::put_columns(&out)?;
-        if let Some(path) = &self.json {
-            let bytes = json(&counted, style)?;
-            if path.as_os_str() == "-" {
-                output::put(&String::from_utf8_lossy(&bytes))?;
-            } else if self.quiet {
-                report::write_quietly(path, &bytes)?;
-            } else {
-                report::write(path, &bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Which threads there were, and the one that was too late.
-    fn broken_off(&self, document: &Document, unit_ns: i64) -> String {
-        let threads = &document.setup.found.threads;
-        let ids = threads.iter().map(|thread| format!(" {:05}", thread.tid));
-        let mut out = format!("# Thread Ids:{}\n", ids.collect::<String>());
-        if document.status != Status::StoppedOver {
-            return out;
-        }
-        let worst = document.wakeups().max_by_key(|series| series.max);
-        if let Some((series, max)) = worst.and_then(|series| Some((series, series.max?))) {
-            let own = threads.iter().find(|thread| thread.series == series.name);
-            let tid = own.map_or(0, |own| own.tid);
-            out.push_str(&format!("# Break thread: {tid}\n# Break value: {}\n", max / unit_ns));
-        }
-        out
-    }
-
-    /// A line a sample: task, cycle, latency.
-    fn put_samples(&self, run: &Run) -> Result<()> {
-        let unit_ns = if self.nsecs { 1 } else { 1_000 };
-        let mut cycles = vec![0_u64; run.document.series.len()];
-        let (mut text, mut failed) = (String::new(), Ok(()));
-        let read = run.samples(|number, sample| {
-            let Some(cycle) = cycles.get_mut(number).filter(|_| failed.is_ok()) else { return };
-            let latency = sample.latency_ns.div_euclid(unit_ns);
-            text.push_str(&format!("{number:8}:{cycle:8}:{latency:8}\n"));
-            *cycle += 1;
-            if text.len() > 64 << 10 {
-                failed = output::put(&text);
-                text.clear();
-            }
-        });
-        failed?;
-        read.map_err(|what| anyhow!(what))?;
-        output::put(&text)
+        Ok(Places { cpus: asked.iter().take(threads as usize).collect(), threads })
     }
 }
 
 /// A number with spaces before it, which C's `atoi` skips: rteval gives `-h 3500` as one word.
 fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
     text.trim_start().parse()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{others::OTHERS, *};
-    use crate::cli::command;
-
-    fn parsed(line: &str) -> CyclictestFlags {
-        let matches = command().try_get_matches_from(line.split(' ')).unwrap();
-        let Verb::Cyclictest(flags) = Cli::from_arg_matches(&matches).unwrap().verb else {
-            panic!("{line}");
-        };
-        flags
-    }
-
-    fn run_words(line: &str) -> String {
-        parsed(line).run_words().unwrap().join(" ")
-    }
-
-    #[test]
-    fn what_people_type_becomes_a_run_of_the_timer() {
-        let line = "tardy cyclictest -m -S -p 90 -i 200 -h 100 -D 10 -q --json=out.json";
-        let words = run_words(line);
-        for wanted in
-            ["--interval 200us", "--policy fifo --priority 90", "--duration 10s", "--quiet"]
-        {
-            assert!(words.contains(wanted), "{words}");
-        }
-        assert_eq!(parsed(line).bins(), Some(100));
-        let words = run_words("tardy cyclictest -t1 -n -M -l 500 -b 100 -r -v -N");
-        for wanted in ["--samples 500", "--stop-over 100us", "--wake relative", "--raw"] {
-            assert!(words.contains(wanted), "{words}");
-        }
-        assert!(words.contains("--policy other") && !words.contains("--priority"), "{words}");
-        assert!(run_words("tardy cyclictest -a 0 -t -D5m --policy rr -p1").contains("--cpus 0 "));
-        assert!(run_words("tardy cyclictest").contains("--duration inf"));
-        let words = run_words("tardy cyclictest --loop=1000000 -D 1M --policy=FIFO -p 5 --laptop");
-        for wanted in ["--duration 60s", "--policy fifo", "--no-dma-latency"] {
-            assert!(words.contains(wanted), "the first of both ends it: {words}");
-        }
-        let words = run_words("tardy cyclictest -l 100 -D 2 --mainaffinity 0 --run-name base");
-        for wanted in ["--samples 100", "--housekeeping 0", "--name base"] {
-            assert!(words.contains(wanted), "{words}");
-        }
-    }
-
-    #[test]
-    fn what_rteval_and_linaro_type_is_understood() {
-        let rteval = ["-i100", "-qmu", "-h 3500", "-p95", "-t1", "-a0", "-b500"];
-        let line = [&["tardy", "cyclictest"][..], &rteval].concat();
-        let matches = command().try_get_matches_from(line).unwrap();
-        let Verb::Cyclictest(flags) = Cli::from_arg_matches(&matches).unwrap().verb else {
-            panic!("{rteval:?}");
-        };
-        assert_eq!(flags.bins(), Some(3_500));
-        let words = flags.run_words().unwrap().join(" ");
-        assert!(words.contains("--interval 100us") && words.contains("--stop-over 500us"));
-        let refused = command().try_get_matches_from(["tardy", "cyclictest", "-h", "x"]);
-        assert!(refused.unwrap_err().to_string().contains("-h"));
-        let all = run_words("tardy cyclictest -q -p 98 -i 1000 -t -a all -D 1m -h 100 -m");
-        assert_eq!(all, run_words("tardy cyclictest -q -p 98 -i 1000 -t -a -D 1m -h 100 -m"));
-    }
-
-    #[test]
-    fn what_is_not_covered_is_refused_with_the_way_of_tardy() {
-        for (short, long, way) in OTHERS {
-            for flag in [short, long].into_iter().filter(|flag| !flag.is_empty()) {
-                let line = ["tardy", "cyclictest", flag];
-                let error = with_tip(command().try_get_matches_from(line).unwrap_err());
-                assert!(error.to_string().contains(way), "{flag}: {error}");
-            }
-        }
-        for line in [
-            "-c 1",
-            "-d 500",
-            "--policy batch",
-            "-D x",
-            "-D 5y",
-            "-D 0",
-            "-D 99999999d",
-            "-p 100",
-            "-i 0",
-            "-i 4000000000",
-            "-h 0",
-            "-H 0",
-            "-b 0",
-        ] {
-            let flags = parsed(&format!("tardy cyclictest {line}"));
-            let refused = flags.run_words().unwrap_err().to_string();
-            assert!(refused.starts_with(line.split(' ').next().unwrap()), "{refused}");
-        }
-        let other = command().try_get_matches_from(["tardy", "run", "--priority", "100"]);
-        let said = unlabelled(&other.unwrap_err());
-        assert!(said.starts_with("invalid value") && !said.contains("--help"), "{said}");
-    }
-
-    #[test]
-    fn the_ways_that_are_named_are_there() {
-        let known = command();
-        let run = known.find_subcommand("run").unwrap();
-        let flags: Vec<&str> = run.get_arguments().filter_map(clap::Arg::get_long).collect();
-        for (.., way) in OTHERS.iter().filter(|(.., way)| way.contains("tardy run")) {
-            for flag in way.split([' ', '`']).filter_map(|word| word.strip_prefix("--")) {
-                assert!(flags.contains(&flag), "{flag}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_link_named_cyclictest_is_that_verb() {
-        let called = |name: &str| words([name, "-q"].map(OsString::from)).len();
-        assert_eq!((called("/usr/local/bin/cyclictest"), called("tardy")), (3, 2));
-    }
 }

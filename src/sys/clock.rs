@@ -1,11 +1,18 @@
 //! Clocks beside the measuring one.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_getres, clock_gettime};
 
 /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, ns, from the tightest of a few brackets.
 #[must_use]
 pub fn realtime_offset_ns() -> i64 {
     offset_ns(|| bracket_ns(ClockId::Realtime))
+}
+
+/// The resolution that the kernel states of `CLOCK_MONOTONIC`, ns.
+#[must_use]
+pub fn resolution_ns() -> i64 {
+    let stated = clock_getres(ClockId::Monotonic);
+    stated.tv_sec * 1_000_000_000 + stated.tv_nsec
 }
 
 /// How long the machine has been suspended since it was booted, ns: `CLOCK_BOOTTIME` continues

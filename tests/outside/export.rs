@@ -90,6 +90,27 @@ fn the_drop_in_for_cyclictest_prints_what_readers_of_it_take() {
 }
 
 #[test]
+fn threads_of_the_drop_in_have_the_intervals_of_those_of_cyclictest() {
+    let store = Store::new();
+    let words = ["-a", "0", "-t3", "-l", "50", "-q", "--policy", "other", "--run-name", "r"];
+    let spikes = ["--spike", "0", "--spike-nodes", "2", "-R"];
+    let said = store.run(&[&["cyclictest"][..], &words, &spikes].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let threads: Vec<&str> = said.out.lines().filter(|line| line.contains(" C: ")).collect();
+    for (line, interval) in threads.iter().zip(["I:1000", "I:1500", "I:2000"]) {
+        assert!(line.contains(&format!("{interval} C:     50 ")), "{line}");
+    }
+    assert_eq!(threads.len(), 3, "{said:?}");
+    let spikes = said.out.lines().filter(|line| line.contains(" Spike:")).count();
+    assert_eq!(spikes, 2, "{said:?}");
+    let record = store.show("r");
+    let periods: Vec<i64> =
+        list(&record["series"]).iter().map(|own| whole(&own["period_ns"])).collect();
+    assert_eq!(periods, [1_000_000, 1_500_000, 2_000_000]);
+    assert!(store.run(&["show", "r"]).out.contains("every 1 ms + 500 us per thread"));
+}
+
+#[test]
 fn sql_engines_and_python_find_every_count() {
     if !has_modules() {
         return;

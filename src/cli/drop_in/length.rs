@@ -15,9 +15,9 @@ pub(super) enum RunLength {
 
 impl RunLength {
     /// Of -l and -D the one that comes first; a loop takes an interval.
-    pub(super) fn of(loops: u64, duration: Option<&str>, interval_us: u32) -> Result<Self> {
+    pub(super) fn of(loops: u64, duration: Option<&str>, interval_us: u64) -> Result<Self> {
         let seconds = duration.map(seconds_of).transpose()?;
-        let all_us = loops.saturating_mul(u64::from(interval_us));
+        let all_us = loops.saturating_mul(interval_us);
         Ok(match (loops, seconds) {
             (0, None) => Self::Endless,
             (0, Some(seconds)) => Self::Seconds(seconds),

@@ -5,21 +5,56 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Options of cyclictest that are not here, short and long, and the way of tardy.
-pub(super) const OTHERS: [(&str, &str, &str); 12] = [
-    ("-R", "--resolution", "`tardy show` has the clock; figures are in ns"),
-    ("-s", "--system", "`tardy run --wake nanosleep` sleeps by clock_nanosleep"),
-    ("", "--secaligned", "`tardy run --distance TIME` sets expiries apart"),
-    ("-A", "--aligned", "`tardy run --distance TIME` sets expiries apart"),
-    ("-F", "--fifo", "`tardy export last --to json` has the figures"),
-    ("", "--histfile", "`tardy export last --to cyclictest-histogram -o FILE` writes it"),
-    ("", "--latency", "`tardy run --max-idle-latency TIME` limits idle states"),
-    ("-o", "--oscope", "`tardy run --raw` keeps every sample"),
-    ("", "--priospread", "`tardy run --threads N --priority-step N` has different priorities"),
-    ("", "--smi", "`tardy run noise` finds what no kernel sees"),
-    ("", "--spike", "`tardy run --peak-over TIME` keeps each late wake-up with its cause"),
-    ("-x", "--posix_timers", "`tardy run --wake timerfd` has another timer"),
+/// An option of cyclictest that is refused.
+pub(super) struct RefusedOption {
+    /// `-F`, or nothing.
+    pub(super) short: &'static str,
+    pub(super) long: &'static str,
+    /// What tardy has instead.
+    pub(super) way: &'static str,
+}
+
+const fn refused(short: &'static str, long: &'static str, way: &'static str) -> RefusedOption {
+    RefusedOption { short, long, way }
+}
+
+/// The options of the newest cyclictest that are not here, and one of older ones.
+pub(super) const REFUSED: [RefusedOption; 7] = [
+    refused(
+        "-F",
+        "--fifo",
+        "`tardy top` shows a run in progress, and SIGUSR1 prints the status of each thread",
+    ),
+    refused("", "--dbg_cyclictest", "`tardy show last --json` has all that is known of the run"),
+    refused(
+        "",
+        "--deepest-idle-state",
+        "--latency US, or `tardy run --max-idle-latency TIME`, limits idle states by their exit \
+         latency, on every CPU",
+    ),
+    refused("-U", "--numa", "`tardy run --cpus LIST` has a thread on each of these CPUs"),
+    refused(
+        "",
+        "--priospread",
+        "`tardy run --threads N --priority-step N` has different priorities on each CPU",
+    ),
+    refused(
+        "",
+        "--secaligned",
+        "-A [US], or `tardy run --distance TIME`, sets the expiries of threads apart; none is \
+         aligned to a full second",
+    ),
+    refused("", "--smi", "`tardy run noise` finds what no kernel sees"),
 ];
+
+/// The refused option that was typed, in full or cut short.
+fn known(flag: &str) -> Option<&'static RefusedOption> {
+    let mut meant = REFUSED
+        .iter()
+        .filter(|own| own.short == flag || (flag.starts_with("--") && own.long.starts_with(flag)));
+    let known = meant.next()?;
+    meant.next().is_none().then_some(known)
+}
 
 /// Says what of tardy is meant where an option of cyclictest is not here.
 pub(in crate::cli) fn with_tip(mut error: clap::Error) -> clap::Error {
@@ -30,8 +65,7 @@ pub(in crate::cli) fn with_tip(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
-    let known = OTHERS.iter().find(|(short, long, _)| flag == short || flag == long);
-    if let Some((.., way)) = known {
+    if let Some(RefusedOption { way, .. }) = known(flag) {
         error.remove(ContextKind::SuggestedArg);
         let tips = vec![StyledStr::from(format!("not covered here: {way}"))];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
