@@ -21,18 +21,20 @@ pub(super) struct LoopEnd {
     pub usage: ThreadUsage,
     /// What came after this is not measured time, `CLOCK_MONOTONIC` ns; `i64::MAX` for all is.
     pub end_ns: i64,
+    /// Turns of the measured one, where that never sleeps.
+    pub turns: Option<u64>,
 }
 
 impl LoopEnd {
     /// Of a measured loop that has just ended, before which the thread had used `before`.
     pub(super) fn since(before: ThreadUsage, ended: Ended) -> Self {
         let usage = ThreadUsage::of_this_thread().since(before);
-        Self { ended, usage, end_ns: i64::MAX }
+        Self { ended, usage, end_ns: i64::MAX, turns: None }
     }
 
     /// Of a thread that never came to its measured loop.
     pub(super) fn unmeasured(ended: Ended) -> Self {
-        Self { ended, usage: ThreadUsage::default(), end_ns: i64::MAX }
+        Self { ended, usage: ThreadUsage::default(), end_ns: i64::MAX, turns: None }
     }
 
     /// Runs the measured loop, unless the warm-up, which `warmed` is the end of, was the last.
@@ -63,7 +65,7 @@ pub(super) fn measure(
 ) -> ThreadReport {
     memory::touch_stack();
     let migrations_before = terms.and_then(|_| sched::migrations_of_this_thread());
-    let LoopEnd { ended, usage, end_ns } = loops();
+    let LoopEnd { ended, usage, end_ns, turns } = loops();
     let ended_ns = now_ns().min(end_ns);
     // Others may change threads while they run, so the end counts too.
     let at_end = Found::of_this_thread().ok();
@@ -71,7 +73,7 @@ pub(super) fn measure(
         .and_then(|terms| terms.broken_by(found).or_else(|| terms.broken_by(at_end.as_ref()?)));
     let migrations =
         sched::migrations_of_this_thread().and_then(|after| after.checked_sub(migrations_before?));
-    ThreadReport { usage, broken, migrations, ended_ns, ..ThreadReport::of(name, ended) }
+    ThreadReport { usage, broken, migrations, ended_ns, turns, ..ThreadReport::of(name, ended) }
 }
 
 #[cfg(test)]

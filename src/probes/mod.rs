@@ -107,6 +107,9 @@ pub struct ThreadReport {
     pub migrations: Option<u64>,
     /// In what it did not run as planned, at the start or at the end.
     pub broken: Option<Deviation>,
+    /// Turns of its measured loop, where that never sleeps.
+    #[serde(default)]
+    pub turns: Option<u64>,
 }
 
 impl ThreadReport {
@@ -119,6 +122,7 @@ impl ThreadReport {
             usage: ThreadUsage::default(),
             migrations: None,
             broken: None,
+            turns: None,
         }
     }
 }

@@ -157,6 +157,8 @@ struct Slice {
     took_ns: i64,
     /// What gaps had of it, by the classes of their length, ns.
     lost_ns: [i64; CLASSES_NS.len() + 1],
+    /// Turns of the loop in it, with those that gaps were found in.
+    turns: u64,
 }
 
 impl Thread {
@@ -181,7 +183,7 @@ impl Thread {
             }
         });
         self.send(&slices);
-        end
+        LoopEnd { turns: Some(slices.iter().map(|slice| slice.turns).sum()), ..end }
     }
 
     /// The measured time, slice by slice into `slices`, which has room for them.
@@ -223,6 +225,7 @@ fn slice_by_slice<S>(
     for number in 1..=SLICES {
         let planned_ns = slice_end(&schedule, number);
         let mut lost_ns = over.take(planned_ns - from_ns);
+        let turns_before = spin.turns;
         if over.ns == 0 {
             let stop_over_ns = schedule.stop_over_ns;
             let until = Until { end_ns: planned_ns, samples: left, stop_over_ns };
@@ -237,7 +240,8 @@ fn slice_by_slice<S>(
         }
         let is_over = ended != Ended::Done || left == 0;
         let end_ns = if is_over { planned_ns.min(spin.before_ns) } else { planned_ns };
-        slices.push(Slice { end_ns, took_ns: end_ns - from_ns, lost_ns });
+        let turns = spin.turns - turns_before;
+        slices.push(Slice { end_ns, took_ns: end_ns - from_ns, lost_ns, turns });
         from_ns = planned_ns;
         if is_over || planned_ns == i64::MAX {
             break;
@@ -251,7 +255,7 @@ fn slice_by_slice<S>(
 fn lost_shares(slices: &[Slice]) -> impl Iterator<Item = (i64, impl Iterator<Item = f64>)> {
     let whole_ns = slices.first().map_or(0, |slice| slice.took_ns);
     let is_whole = move |slice: &&Slice| slice.took_ns > 0 && slice.took_ns >= whole_ns;
-    slices.iter().filter(is_whole).map(|Slice { end_ns, took_ns, lost_ns }| {
+    slices.iter().filter(is_whole).map(|Slice { end_ns, took_ns, lost_ns, .. }| {
         let percent = |ns: i64| ns as f64 / *took_ns as f64 * 100.0;
         (*end_ns, [lost_ns.iter().sum()].into_iter().chain(*lost_ns).map(percent))
     })

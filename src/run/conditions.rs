@@ -141,6 +141,9 @@ pub struct ThreadUse {
     pub migrations: Option<u64>,
     /// CPU time, ns.
     pub cpu_ns: u64,
+    /// Turns of its loop, where that never sleeps; those that were interrupted are among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
 }
 
 /// What became of a measured CPU.

@@ -242,6 +242,7 @@ fn thread_use(report: &ThreadReport) -> ThreadUse {
         major_faults: usage.major_faults,
         migrations: report.migrations,
         cpu_ns: usage.cpu_ns,
+        turns: report.turns,
     }
 }
 

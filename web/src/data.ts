@@ -2252,6 +2252,8 @@ export type ThreadUse = {
   minor_faults: number;
   /** Its series. */
   series: string;
+  /** Turns of its loop, where that never sleeps; those that were interrupted are among them. */
+  turns?: number | null;
   /** Times it went to sleep voluntarily. */
   voluntary_switches: number;
 };
@@ -2568,7 +2570,7 @@ export const STRUCTURE: JsonMap = {
     TailModel: {"properties":{"clusters":{"type":"integer"},"fit_probability":{"type":"number"},"levels":{"items":{"$ref":"#/$defs/TailLevel"},"type":"array"},"shape":{"type":"number"},"shape_high":{"type":"number"},"shape_low":{"type":"number"},"threshold_ns":{"type":"integer"}},"required":["threshold_ns","clusters","fit_probability","shape","shape_low","shape_high","levels"],"type":"object"},
     TaskNameShare: {"properties":{"kernel":{"type":"number"},"name":{"type":"string"},"samples":{"type":"integer"},"share":{"type":"number"},"tasks":{"type":"integer"},"user":{"type":"number"}},"required":["name","tasks","samples","share","user","kernel"],"type":"object"},
     ThreadDeadline: {"properties":{"deadline_ns":{"type":"integer"},"name":{"type":"string"}},"required":["name","deadline_ns"],"type":"object"},
-    ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
+    ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"turns":{"type":["integer","null"]},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
     TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"interval_step_ns":{"type":["integer","null"]},"loops_per_ms":{"type":["integer","null"]},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"total_threads":{"type":["integer","null"]},"wake":{"type":"string"},"work_ns":{"type":["integer","null"]}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
     TraceBy: {"enum":["bpf","tracefs"]},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},

@@ -133,7 +133,7 @@ impl Remote {
 
     fn take(&mut self, word: FarEndReply) {
         if let FarEndReply::Ended(report, value) = word {
-            self.report = Some(Box::new((report, value)));
+            self.report = Some(Box::new((*report, value)));
         }
     }
 

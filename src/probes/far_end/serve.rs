@@ -137,7 +137,7 @@ fn follow((mut worker, locked, mut outlet): ReadyFarEnd, mut replies: Replies) -
     let WorkOutcome { report, value, .. } = worker.finish(&mut fresh);
     let _ = let_out(&mut outlet, &mut fresh);
     drop(outlet);
-    replies.say(&FarEndReply::Ended(report, value));
+    replies.say(&FarEndReply::Ended(Box::new(report), value));
     drop(locked);
     ENDED
 }

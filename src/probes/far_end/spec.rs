@@ -95,7 +95,7 @@ pub(super) enum FarEndReply {
     /// It cannot; nothing follows.
     Failed(String),
     /// Its work is over; nothing follows.
-    Ended(ThreadReport, Value),
+    Ended(Box<ThreadReport>, Value),
 }
 
 /// What a remote endpoint is when it is ready.

@@ -76,6 +76,10 @@ fn the_duty_cycle_of_a_hog_is_the_lost_share() {
     let (hog_ns, interrupt_ns) = (3_000_000 + TURN_NS, 5_000 + TURN_NS);
     let totals = series.tally.totals();
     assert_eq!((totals.count, totals.sum_ns), (300, 150 * (hog_ns + interrupt_ns)));
+    // All that the gaps leave is turns, but for the clock read behind each; the last ends the run.
+    let undisturbed = (1_500_000_000 - totals.sum_ns) / TURN_NS - 299;
+    let turns: u64 = slices.iter().map(|slice| slice.turns).sum();
+    assert_eq!(turns, undisturbed.unsigned_abs() + totals.count);
     let lost_ns: Vec<i64> = slices.iter().map(|slice| slice.lost_ns.iter().sum()).collect();
     assert_eq!(lost_ns.iter().sum::<i64>(), totals.sum_ns, "all of it is in the slices");
     let shares: Vec<Vec<f64>> = lost_shares(&slices).map(|(_, all)| all.collect()).collect();

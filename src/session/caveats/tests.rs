@@ -46,6 +46,7 @@ fn report() -> ThreadReport {
         ended_ns: 0,
         usage: ThreadUsage { voluntary_switches: 1_000, ..ThreadUsage::default() },
         migrations: Some(0),
+        turns: None,
         broken: None,
     }
 }
