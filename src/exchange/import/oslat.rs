@@ -8,8 +8,9 @@
 //!     Duration:   1.997 1.997 (sec)
 //! ```
 //!
-//! The last row has all that is longer, too. The first row, of 1 us, is every turn of the loop that
-//! nothing disturbed, and none of it a gap.
+//! A row has what took at most its latency, and more than that of the row before. The last row has
+//! all that is longer, too. The first row, of 1 us, is every turn of the loop that nothing
+//! disturbed, and none of it a gap.
 
 use super::{
     ImportOptions,
@@ -100,7 +101,7 @@ fn put(
             sheet.add(number, from, of(overflowed));
         }
     }
-    sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: true });
+    sheet.caveats.push(ImportCaveat::LatenciesRoundedUp { step_ns: 1_000 });
     Ok(())
 }
 
@@ -125,6 +126,7 @@ mod tests {
         assert_eq!(sheet.duration_ns, Some(1_998_000_000));
         let said = caveats(&sheet);
         assert!(said.contains("407 of 460 samples on cpu0 lie beyond"), "{said}");
+        assert!(said.contains("rounded up to steps of 1.00 us"), "{said}");
         assert!(said.contains("turns_left_out: 107,473,098 turns of up to 1.00 us"), "{said}");
     }
 

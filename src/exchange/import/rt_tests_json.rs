@@ -115,9 +115,7 @@ pub(super) fn read(
     let stated = Some(envelope.unit(&words));
     let unit = options.unit_beside(stated).map_err(ImportError::new)?;
     let unit_ns = unit.map_or(1_000, LatencyUnit::ns);
-    if unit_ns > 1 {
-        sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
-    }
+    sheet.caveats.extend(rounding(program, unit_ns));
     for (name, thread) in &envelope.thread {
         thread.put(&mut sheet, name, unit_ns)?;
     }
@@ -128,6 +126,15 @@ pub(super) fn read(
     let loss = envelope.loss(sheet.same_as.is_some());
     sheet.caveats.extend(loss);
     Ok(sheet)
+}
+
+/// In which direction its numbers are rounded, where they are.
+fn rounding(program: &str, step_ns: i64) -> Option<ImportCaveat> {
+    let rounded = match program {
+        "oslat" => ImportCaveat::LatenciesRoundedUp { step_ns },
+        _ => ImportCaveat::LatenciesRounded { step_ns, down: true },
+    };
+    (step_ns > 1).then_some(rounded)
 }
 
 /// The probe of tardy that measures the same: wake-ups by a timer, and gaps of a busy thread.

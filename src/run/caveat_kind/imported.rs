@@ -52,6 +52,11 @@ pub enum ImportCaveat {
         /// Whether a latency may be larger than it says, by up to a step.
         down: bool,
     },
+    /// The same, each rounded up to the end of its step.
+    LatenciesRoundedUp {
+        /// The length of a step, ns.
+        step_ns: i64,
+    },
     /// Nothing says what a number is.
     UnitAssumed {
         /// The unit that was taken.
@@ -146,7 +151,7 @@ impl ImportCaveat {
                 Weakens,
                 "Let the program write its histogram (cyclictest: -h 1000).",
             ),
-            Self::LatenciesRounded { .. } => (
+            Self::LatenciesRounded { .. } | Self::LatenciesRoundedUp { .. } => (
                 "latencies_rounded",
                 Informs,
                 "Let the program write nanoseconds where it can (cyclictest: -N; perf: --ns).",
@@ -224,6 +229,10 @@ impl ImportCaveat {
             Self::LatenciesRounded { step_ns, down: false } => {
                 format!("Latencies are in steps of {}.", Nanos(*step_ns))
             }
+            Self::LatenciesRoundedUp { step_ns } => format!(
+                "Latencies are rounded up to steps of {}: each may be smaller by up to one step.",
+                Nanos(*step_ns)
+            ),
             Self::UnitAssumed { unit } => {
                 format!("The file names no unit of its latencies: {unit} are assumed.")
             }
