@@ -101,6 +101,12 @@ pub(crate) enum FindError {
     SlotError,
 }
 
+/// The home directory: of the account where the environment names none, as under a service manager
+/// or a runner of containers.
+fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| !home.as_os_str().is_empty())
+}
+
 /// A directory of run directories.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
@@ -119,7 +125,7 @@ impl Store {
         let root = root
             .or_else(|| set("TARDY_STORE"))
             .or_else(|| set("XDG_DATA_HOME").map(|data| data.join("tardy/runs")))
-            .or_else(|| set("HOME").map(|home| home.join(".local/share/tardy/runs")))
+            .or_else(|| home().map(|home| home.join(".local/share/tardy/runs")))
             .ok_or(FindError::SlotError)?;
         Ok(Self { root })
     }

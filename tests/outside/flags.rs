@@ -187,7 +187,7 @@ fn a_place_that_cannot_be_written_is_named_with_the_way_out() {
 }
 
 #[test]
-fn what_needs_no_runs_needs_no_home_directory() {
+fn nothing_needs_the_environment_to_name_a_home_directory() {
     let place = tempfile::tempdir().unwrap();
     let without_home = |words: &[&str]| {
         let mut command = Command::new(TARDY);
@@ -201,9 +201,9 @@ fn what_needs_no_runs_needs_no_home_directory() {
     }
     let words = ["echo", "--listen", "127.0.0.1:0", "--policy", "other", "--json"];
     end(listening(without_home(&words)));
+    // What needs runs takes the home directory of the account, if there is one.
     let said = finish(without_home(&["list"]));
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.err.contains("--store"), "{said:?}");
+    assert!(said.code == Some(0) || said.err.contains("--store"), "{said:?}");
 }
 
 #[test]
