@@ -3,11 +3,10 @@
 
 use std::{collections::BTreeMap, io};
 
-use jiff::Timestamp;
 use serde::Serialize;
 
-use super::counted::CountedRun;
-use crate::{limits::export::MOST_CELLS, report::words, run::SeriesSummary};
+use super::{counted::CountedRun, rt_tests};
+use crate::{limits::export::MOST_CELLS, run::SeriesSummary};
 
 /// Latencies of more than this number of us are counted as overflows.
 const MOST_BINS: u64 = 100_000;
@@ -78,7 +77,7 @@ fn threads(run: &CountedRun, style: CyclictestStyle) -> Vec<Thread<'_>> {
 
 /// Smallest and largest are known exactly, and buckets to a thousandth or less: where they lie
 /// outside of the bins, the first and the last bin are of these.
-fn keep_extremes(bins: &mut BTreeMap<u64, u64>, series: &SeriesSummary, unit_ns: u64) {
+pub(super) fn keep_extremes(bins: &mut BTreeMap<u64, u64>, series: &SeriesSummary, unit_ns: u64) {
     let bin_of = |ns: Option<i64>| Some(u64::try_from(ns?).ok()? / unit_ns);
     let (first, last) = (bins.keys().next().copied(), bins.keys().next_back().copied());
     // A single sample is the largest.
@@ -177,33 +176,12 @@ pub(crate) fn histogram(run: &CountedRun, style: CyclictestStyle) -> io::Result<
     Ok(out + "\n")
 }
 
-/// What `--json` writes; two keys end in a colon there.
+/// What its `--json` has besides what that of all rt-tests has.
 #[derive(Serialize)]
-struct Envelope<'a> {
-    file_version: u32,
-    #[serde(rename = "cmdline:")]
-    command: String,
-    #[serde(rename = "rt_test_version:")]
-    version: &'static str,
-    /// Not of cyclictest: that tardy made the file.
-    tardy_version: &'static str,
-    start_time: String,
-    end_time: String,
-    return_code: i32,
-    sysinfo: SysInfo<'a>,
+struct Results {
     num_threads: usize,
     resolution_in_ns: u32,
     thread: BTreeMap<String, ThreadResult>,
-}
-
-#[derive(Serialize)]
-struct SysInfo<'a> {
-    sysname: &'static str,
-    nodename: &'a str,
-    release: &'a str,
-    version: &'a str,
-    machine: &'a str,
-    realtime: u32,
 }
 
 #[derive(Serialize)]
@@ -217,9 +195,6 @@ struct ThreadResult {
     node: i32,
 }
 
-/// The version whose keys and types these are.
-const VERSION: &str = "2.40";
-
 /// The JSON, as `--json` writes it. `cycles` counts overflows too, which have no bin.
 pub(super) fn write_json(run: &CountedRun) -> io::Result<Vec<u8>> {
     json(run, CyclictestStyle::PLAIN)
@@ -227,46 +202,20 @@ pub(super) fn write_json(run: &CountedRun) -> io::Result<Vec<u8>> {
 
 /// The JSON.
 pub(crate) fn json(run: &CountedRun, style: CyclictestStyle) -> io::Result<Vec<u8>> {
-    let document = &run.document;
-    let facts = &document.facts;
     let threads = threads(run, style);
-    let envelope = Envelope {
-        file_version: 1,
-        command: command(&document.argv),
-        version: VERSION,
-        tardy_version: env!("CARGO_PKG_VERSION"),
-        start_time: time(&document.started_at),
-        end_time: time(document.ended_at.as_deref().unwrap_or_default()),
-        return_code: 0,
-        sysinfo: SysInfo {
-            sysname: "Linux",
-            nodename: &facts.hostname,
-            release: &facts.kernel,
-            version: &facts.kernel_version,
-            machine: &facts.architecture,
-            realtime: u32::from(facts.preemption.model == "rt"),
+    rt_tests::json(
+        &run.document,
+        Results {
+            num_threads: threads.len(),
+            resolution_in_ns: u32::from(style.unit_ns == 1),
+            thread: threads
+                .into_iter()
+                .map(|own| result(own, style))
+                .enumerate()
+                .map(numbered)
+                .collect(),
         },
-        num_threads: threads.len(),
-        resolution_in_ns: u32::from(style.unit_ns == 1),
-        thread: threads
-            .into_iter()
-            .map(|own| result(own, style))
-            .enumerate()
-            .map(numbered)
-            .collect(),
-    };
-    let mut bytes = serde_json::to_vec_pretty(&envelope)?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-/// The command line; of `tardy cyclictest` from that word on, for readers take the first one for
-/// the program.
-fn command(argv: &[String]) -> String {
-    match argv {
-        [_, verb, ..] if verb == "cyclictest" => words::command(argv.get(1..).unwrap_or_default()),
-        _ => words::command(argv),
-    }
+    )
 }
 
 fn numbered((thread, result): (usize, ThreadResult)) -> (String, ThreadResult) {
@@ -287,12 +236,6 @@ fn result(thread: Thread<'_>, style: CyclictestStyle) -> ThreadResult {
     }
 }
 
-/// RFC 2822, as `date -R` writes it; empty where the record names no time.
-fn time(rfc3339: &str) -> String {
-    let time: Option<Timestamp> = rfc3339.parse().ok();
-    time.map(|time| time.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -300,7 +243,10 @@ mod tests {
     use super::*;
     use crate::{
         exchange::{
-            export::counted::tests::{measured, text},
+            export::{
+                counted::tests::{measured, text},
+                rt_tests::tests::shape,
+            },
             import,
         },
         run::ProbeRecord,
@@ -384,17 +330,5 @@ mod tests {
         assert_eq!((columns("# Total"), columns("# Min Latencies")), (threads + 1, threads));
         let expected: Vec<u64> = run.wakeups().map(|(_, series)| series.count).collect();
         assert_eq!(counts(&import::tests::text(&text).unwrap()), expected);
-    }
-
-    /// Keys, and what stands behind each.
-    fn shape(value: &Value) -> Vec<(String, &'static str)> {
-        let kind = |value: &Value| match value {
-            Value::String(_) => "text",
-            Value::Number(number) if number.is_f64() => "decimal",
-            Value::Number(_) => "whole",
-            Value::Object(_) => "object",
-            _ => "other",
-        };
-        value.as_object().unwrap().iter().map(|(key, value)| (key.clone(), kind(value))).collect()
     }
 }

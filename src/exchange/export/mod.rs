@@ -15,6 +15,7 @@ mod pprof;
 mod prometheus;
 mod protobuf;
 mod rows;
+pub(crate) mod rt_tests;
 mod tables;
 mod tap;
 mod timeline;
