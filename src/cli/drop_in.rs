@@ -1,7 +1,8 @@
 //! `tardy cyclictest`: its options and its output, on tardy's loop, with the run kept as well. Also
-//! where tardy is called by the name cyclictest.
+//! where tardy is called by the name of a program that it stands for.
 
 mod length;
+mod oslat;
 mod others;
 mod printed;
 mod resolution;
@@ -14,10 +15,15 @@ use std::{ffi::OsString, path::PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, CommandFactory as _, FromArgMatches as _};
 
-pub(super) use self::others::with_tip;
 use self::{length::RunLength, resolution::ClockResolution};
+pub(super) use self::{
+    oslat::{OslatFlags, exit_of_error, oslat},
+    others::with_tip,
+};
 use super::{Cli, Exit, Verb, output, report, run, setup::exit_of_setup};
-use crate::{report::terminal, store::Store, sys::cpus::Cpus};
+use crate::{
+    exchange::export::rt_tests::DROP_INS, report::terminal, store::Store, sys::cpus::Cpus,
+};
 
 /// Between two expiries of a thread.
 const LONGEST_INTERVAL_US: u32 = 3_600_000_000;
@@ -151,7 +157,7 @@ pub(super) struct CyclictestFlags {
     /// CPUs of the threads that do not measure
     #[arg(long, value_name = "CPUSET")]
     mainaffinity: Option<Cpus>,
-    /// Name of the run in the store; not in cyclictest
+    /// Name of the run in the store; an option of tardy alone
     #[arg(long, value_name = "NAME")]
     run_name: Option<String>,
     /// Write each line at once: tardy always does
@@ -168,12 +174,14 @@ struct Places {
     threads: u32,
 }
 
-/// The words of the command line: where tardy is called as cyclictest, those of that verb.
+/// The words of the command line: where tardy is called as a program that it stands for, those of
+/// that verb.
 pub(super) fn words(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = args.into_iter().collect();
-    let name = words.first().map(PathBuf::from);
-    if name.is_some_and(|name| name.file_name().is_some_and(|name| name == "cyclictest")) {
-        words.splice(..1, ["tardy".into(), "cyclictest".into()]);
+    let called = words.first().map(PathBuf::from);
+    let called = called.as_ref().and_then(|called| called.file_name());
+    if let Some(verb) = DROP_INS.into_iter().find(|verb| called.is_some_and(|own| own == *verb)) {
+        words.splice(..1, ["tardy".into(), verb.into()]);
     }
     words
 }

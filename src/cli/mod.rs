@@ -102,6 +102,7 @@ enum Verb {
     Export(export::ExportFlags),
     Import(import::ImportFlags),
     Cyclictest(drop_in::CyclictestFlags),
+    Oslat(drop_in::OslatFlags),
     Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Compare(compare::CompareFlags),
@@ -242,16 +243,18 @@ fn run_command() -> ExitCode {
         Err(error) => {
             output::explain(&error);
             // Help and version are not errors.
-            return if error.use_stderr() { Exit::Failed.code().into() } else { ExitCode::SUCCESS };
+            let failed = || drop_in::exit_of_error(&argv).code().into();
+            return if error.use_stderr() { failed() } else { ExitCode::SUCCESS };
         }
     };
     let fits = cli.refuse_idle_store(names_store).and_then(|()| cli.refuse_idle_licenses());
+    let failed = drop_in::exit_of_error(&argv);
     let done = fits.and_then(|()| dispatch(cli, argv));
     match done {
         Ok(exit) => exit.code().into(),
         Err(error) => {
             output::complain(&error);
-            Exit::Failed.code().into()
+            failed.code().into()
         }
     }
 }
@@ -351,6 +354,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Export(flags) => export::export(&flags, &store()?),
         Verb::Import(flags) => import::import(&flags, &store()?, &argv),
         Verb::Cyclictest(flags) => drop_in::cyclictest(&flags, &store()?, argv),
+        Verb::Oslat(flags) => drop_in::oslat(&flags, store, argv),
         Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Compare(flags) => compare::compare(&flags, &store()?),
         Verb::Check(flags) => check::run(flags, || Ok(store()?), argv),

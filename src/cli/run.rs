@@ -143,7 +143,7 @@ pub(super) fn run(flags: &RunFlags, store: &Store, argv: Vec<String>) -> Result<
     Ok(exit.worst(ended).worst(gates::exit(&document, found?.as_deref())))
 }
 
-/// Measures and records for the drop-in of cyclictest, and prints no result.
+/// Measures and records for a drop-in, and prints no result.
 ///
 /// # Errors
 /// As [`run`].

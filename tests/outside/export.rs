@@ -111,6 +111,37 @@ fn threads_of_the_drop_in_have_the_intervals_of_those_of_cyclictest() {
 }
 
 #[test]
+fn the_drop_in_for_oslat_prints_what_readers_of_it_take() {
+    let store = Store::new();
+    let cpu = tardy::sys::cpus::Cpus::allowed().unwrap().iter().next().unwrap().to_string();
+    let json = store.path().join("out.json");
+    let words = ["--duration", "1s", "--cpu-list", &cpu, "-b", "64", "--run-name", "r"];
+    let said = store.run(&[&["oslat"][..], &words, &["--json", json.to_str().unwrap()]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = store.show("r");
+    let series = &list(&record["series"])[0];
+    // Row 1 has what is no interruption: with it all turns are in the table.
+    let json: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let rows = json["thread"]["0"]["histogram"].as_object().unwrap();
+    let turns = whole(&list(&record["conditions"]["threads"])[0]["turns"]);
+    assert_eq!(rows.values().map(whole).sum::<i64>(), turns, "{json}");
+    // OpenShift's test and crucible's post-processing look for this line.
+    let line = said.out.lines().find(|line| line.trim_start().starts_with("Maximum:")).unwrap();
+    let value =
+        line.trim_start().strip_prefix("Maximum:\t ").unwrap().strip_suffix(" (us)").unwrap();
+    assert_eq!(value.parse::<i64>().unwrap(), whole(&series["max"]) / 1_000 + 1, "{record}");
+    for (name, text) in [("text", &said.out), ("json", &json.to_string())] {
+        let file = store.path().join(name);
+        fs::write(&file, text).unwrap();
+        let read = store.run(&["import", file.to_str().unwrap(), "--name", name]);
+        assert_eq!(read.code, Some(0), "{read:?}");
+        let again = store.show(name);
+        assert_eq!(list(&again["series"])[0]["count"], series["count"], "{text}");
+        assert_eq!(again["probe"]["name"], "oslat");
+    }
+}
+
+#[test]
 fn sql_engines_and_python_find_every_count() {
     if !has_modules() {
         return;

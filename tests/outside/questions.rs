@@ -112,6 +112,25 @@ fn options_of_cyclictest_are_refused_by_their_own_names() {
 }
 
 #[test]
+fn options_of_oslat_are_refused_by_their_own_names_and_with_its_exit_code() {
+    let store = Store::new();
+    for (words, says) in [
+        (["-b", "3"], "error: -b 3: a histogram has 4 to 1024 rows"),
+        (["-D", "0"], "error: -D 0: 0 leaves no time"),
+        (["-f", "100"], "error: -f 100: priorities are 1 to 99"),
+        (["-T", "x"], "error: invalid value 'x' for '--trace-threshold"),
+        (["-w", "memmove"], "error: -w memmove: the loop only reads the clock"),
+        (["-m", "4K"], "error: unexpected argument '-m'"),
+    ] {
+        let said = store.run(&[&["oslat"][..], &words].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+        assert!(said.err.starts_with(says), "{words:?}: {}", said.err);
+        assert!(!said.err.contains("error: error") && !said.err.contains("--priority"), "{said:?}");
+    }
+    assert_eq!(store.run(&["list", "--json"]).out.trim(), "[]");
+}
+
+#[test]
 fn a_user_signal_shows_the_status_of_the_drop_in_and_ends_nothing() {
     let store = Store::new();
     let mut child = store.start(&["cyclictest", "-q", "--run-name", "r"]);

@@ -16,7 +16,8 @@ pub(super) enum RunLength {
 impl RunLength {
     /// Of -l and -D the one that comes first; a loop takes an interval.
     pub(super) fn of(loops: u64, duration: Option<&str>, interval_us: u64) -> Result<Self> {
-        let seconds = duration.map(seconds_of).transpose()?;
+        let seconds =
+            duration.map(|text| seconds_of(text, "to continue until Ctrl-C")).transpose()?;
         let all_us = loops.saturating_mul(interval_us);
         Ok(match (loops, seconds) {
             (0, None) => Self::Endless,
@@ -29,8 +30,8 @@ impl RunLength {
     }
 }
 
-/// `10`, `5m`, `1H`, `2d` of cyclictest, in s.
-fn seconds_of(text: &str) -> Result<u64> {
+/// `10`, `5m`, `1H`, `2d` of rt-tests, in s; and what `-D` is left out for.
+pub(super) fn seconds_of(text: &str, left_out: &str) -> Result<u64> {
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(at) => text.split_at(at),
         None => (text, "s"),
@@ -47,11 +48,11 @@ fn seconds_of(text: &str) -> Result<u64> {
     })?;
     ensure!(
         number.bytes().any(|digit| digit != b'0'),
-        "-D {text}: 0 leaves no time; write 1 or more, or leave -D out to continue until Ctrl-C"
+        "-D {text}: 0 leaves no time; write 1 or more, or leave -D out {left_out}"
     );
     let seconds = number.parse().ok().filter(|own: &u64| *own <= LONGEST_S / each_s);
     let seconds = seconds.with_context(|| {
-        format!("-D {text}: it is longer than 292 years; leave -D out for no end")
+        format!("-D {text}: it is longer than 292 years; leave -D out {left_out}")
     })?;
     Ok(seconds * each_s)
 }

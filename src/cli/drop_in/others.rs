@@ -1,11 +1,11 @@
-//! Options of cyclictest that the drop-in does not have.
+//! Options of programs that the drop-ins do not have.
 
 use clap::{
     builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// An option of cyclictest that is refused.
+/// An option that is refused.
 pub(super) struct RefusedOption {
     /// `-F`, or nothing.
     pub(super) short: &'static str,
@@ -47,25 +47,46 @@ pub(super) const REFUSED: [RefusedOption; 7] = [
     refused("", "--smi", "`tardy run noise` finds what no kernel sees"),
 ];
 
+/// The same of oslat.
+pub(super) const REFUSED_OF_OSLAT: [RefusedOption; 6] = [
+    refused(
+        "-m",
+        "--workload-mem",
+        "the loop has no workload; `tardy run noise --load memory` has one beside it",
+    ),
+    refused("-s", "--single-preheat", "no frequency is measured before the run; leave it out"),
+    refused("-g", "--resctrl-group", "start tardy in that group of resctrl"),
+    refused("-W", "--bucket-width", "`tardy export last --to histogram-csv` has buckets of ns"),
+    refused("", "--trace-markers", "`tardy run noise --trace peaks` names the cause of each gap"),
+    refused(
+        "",
+        "--trace-control",
+        "`tardy run noise --stop-over TIME --mark-trace` stops your own trace",
+    ),
+];
+
 /// The refused option that was typed, in full or cut short.
-fn known(flag: &str) -> Option<&'static RefusedOption> {
-    let mut meant = REFUSED
+fn known(refused: &'static [RefusedOption], flag: &str) -> Option<&'static RefusedOption> {
+    let mut meant = refused
         .iter()
         .filter(|own| own.short == flag || (flag.starts_with("--") && own.long.starts_with(flag)));
     let known = meant.next()?;
     meant.next().is_none().then_some(known)
 }
 
-/// Says what of tardy is meant where an option of cyclictest is not here.
+/// Says what of tardy is meant where an option of the program that it stands for is not here.
 pub(in crate::cli) fn with_tip(mut error: clap::Error) -> clap::Error {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    if error.kind() != ErrorKind::UnknownArgument || !usage.contains("tardy cyclictest") {
-        return error;
-    }
+    let refused: &[RefusedOption] = match &usage {
+        _ if error.kind() != ErrorKind::UnknownArgument => return error,
+        usage if usage.contains("tardy cyclictest") => &REFUSED,
+        usage if usage.contains("tardy oslat") => &REFUSED_OF_OSLAT,
+        _ => return error,
+    };
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
-    if let Some(RefusedOption { way, .. }) = known(flag) {
+    if let Some(RefusedOption { way, .. }) = known(refused, flag) {
         error.remove(ContextKind::SuggestedArg);
         let tips = vec![StyledStr::from(format!("not covered here: {way}"))];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));

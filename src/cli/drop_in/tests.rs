@@ -210,7 +210,8 @@ fn further_options_become_those_of_the_timer() {
 }
 
 #[test]
-fn a_link_named_cyclictest_is_that_verb() {
-    let called = |name: &str| words([name, "-q"].map(OsString::from)).len();
-    assert_eq!((called("/usr/local/bin/cyclictest"), called("tardy")), (3, 2));
+fn a_link_named_as_a_drop_in_is_that_verb() {
+    let called = |name: &str| words([name, "-q"].map(OsString::from));
+    assert_eq!((called("/usr/local/bin/cyclictest").len(), called("tardy").len()), (3, 2));
+    assert_eq!(called("oslat"), ["tardy", "oslat", "-q"].map(OsString::from));
 }

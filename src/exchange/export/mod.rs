@@ -9,6 +9,7 @@ mod hgrm;
 mod influx;
 mod junit;
 mod merged;
+pub(crate) mod oslat;
 mod parquet;
 mod perfetto;
 mod pprof;
