@@ -15,6 +15,7 @@ use crate::{
     limits::export::LARGEST,
     plain::{self, plain_lines},
     report::terminal::fold,
+    sys::open_files::with_limit,
 };
 
 /// Writes a result, in colour only on a terminal. A reader that closes the pipe early, as in `tardy
@@ -145,7 +146,7 @@ pub(super) fn complain(error: &anyhow::Error) {
             text.push_str(&format!(": {cause}"));
         }
     }
-    notice(&format!("{RED}error:{RED:#} {}", foreign(&text)));
+    notice(&format!("{RED}error:{RED:#} {}", foreign(&with_limit(text))));
 }
 
 /// What an error says, with what it quotes: further lines are set in, so that none passes for its

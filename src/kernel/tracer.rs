@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt::Display, os::fd::AsFd, path::Path, sync::Ar
 
 use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject};
 
-use crate::sys::root::Root;
+use crate::sys::{open_files::with_limit, root::Root};
 
 use super::{
     Missing, Settings, Stacks, TraceLevel, TracingUnavailable, WokenBy, bootstrap, header, log,
@@ -125,7 +125,7 @@ fn unmapped(why: &dyn Display) -> TracingUnavailable {
 }
 
 fn system(what: &str, why: &dyn Display) -> TracingUnavailable {
-    TracingUnavailable::System { what: what.to_owned(), why: why.to_string() }
+    TracingUnavailable::System { what: what.to_owned(), why: with_limit(why.to_string()) }
 }
 
 fn open_map<'a>(

@@ -21,6 +21,7 @@ use super::protocol::{LoadReport, LoadTotals, Progress, STOP};
 use super::worker_pool::WorkerPool;
 use super::{LoadError, LoadSpec, find, prepare};
 use crate::sys::{
+    open_files,
     process::{self, ParentPriority},
     sched,
 };
@@ -102,7 +103,8 @@ fn settle(load: &str) -> Result<Rlimit, LoadError> {
     };
     process::become_subreaper().map_err(|error| cannot("become a subreaper", error))?;
     process::reset_child_signal().map_err(|error| cannot("reset SIGCHLD", error))?;
-    process::raise_open_files().map_err(|error| cannot("raise its limit of open files", error))?;
+    open_files::raise_open_files()
+        .map_err(|error| cannot("raise its limit of open files", error))?;
     // The name is for readers of `ps`; the load works without it.
     let _ = rustix::thread::set_name(c"tardy-load");
     let rt_time = sched::bound_real_time(RUNAWAY)

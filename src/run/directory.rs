@@ -56,8 +56,8 @@ pub enum MakeError {
     },
     /// It cannot be written.
     #[error(
-        "{} cannot be written: {source}. Choose another place with -o or --store",
-        .path.display()
+        "{} cannot be written: {source}{}",
+        .path.display(), other_place(source)
     )]
     Unwritable {
         /// What could not be written.
@@ -65,6 +65,14 @@ pub enum MakeError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What is to be done where the place is at fault.
+fn other_place(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => "",
+        _ => ". Choose another place with -o or --store",
+    }
 }
 
 /// A file of a run that the disk may not hold.
@@ -396,6 +404,16 @@ mod tests {
     use super::*;
 
     const NOBODY: u32 = 65_534;
+
+    #[test]
+    fn a_limit_of_open_files_is_no_fault_of_the_place() {
+        let said = |number| {
+            let source = io::Error::from_raw_os_error(number);
+            MakeError::Unwritable { path: "/x".into(), source }.to_string()
+        };
+        assert!(said(libc::EMFILE).ends_with("(os error 24)"), "{}", said(libc::EMFILE));
+        assert!(said(libc::EROFS).ends_with(". Choose another place with -o or --store"));
+    }
 
     #[test]
     fn one_that_is_there_must_be_an_empty_directory_and_no_link() {

@@ -28,6 +28,7 @@ pub mod memory;
 pub mod mqueue;
 pub mod namespace;
 pub mod nic_clock;
+pub mod open_files;
 pub mod perf;
 pub mod ports;
 pub mod process;

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::process::{self, Resource, Rlimit, Signal};
+use rustix::process::{self, Signal};
 
 pub use rustix::process::Pid;
 
@@ -266,16 +266,6 @@ fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Lets the calling process open as many files as its hard limit allows.
-///
-/// # Errors
-/// Those of `setrlimit`.
-pub fn raise_open_files() -> io::Result<()> {
-    let limit = process::getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    Ok(process::setrlimit(Resource::Nofile, raised)?)
 }
 
 /// Kills `pid`. That it is gone already, or was never ours, is not an error: the caller checks

@@ -20,7 +20,7 @@ use super::{
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// Its ends could not be made.
-    #[error("cannot make the two ends of {transport}: {source}")]
+    #[error("cannot make the two ends of {transport}: {source}{}", without_loopback(source))]
     Make {
         /// Which.
         transport: Transport,
@@ -57,6 +57,17 @@ pub enum TransportError {
          or take another --transport"
     )]
     NotAllowed,
+}
+
+/// What is to be done where the interface that both ends are on is not there, as in a new network
+/// namespace.
+pub(crate) fn without_loopback(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL) => {
+            ": the loopback interface is down (`ip link set lo up`)"
+        }
+        _ => "",
+    }
 }
 
 /// Both ends on this machine, not yet open.

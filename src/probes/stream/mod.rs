@@ -39,7 +39,10 @@ use crate::{
         EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters, messages::ROUND_TRIP,
     },
     setup::threads::{ThreadConfig, describe, plain},
-    transports::streams::{self, SocketPair},
+    transports::{
+        pair::without_loopback,
+        streams::{self, SocketPair},
+    },
     units::PacketRate,
 };
 
@@ -196,7 +199,8 @@ impl Stream {
 
     fn refused(&self, error: &io::Error) -> ArmError {
         let way = self.way.as_str();
-        ArmError::Transport(format!("cannot create sockets for {way}: {}", plain(error)))
+        let why = format!("{}{}", plain(error), without_loopback(error));
+        ArmError::Transport(format!("cannot create sockets for {way}: {why}"))
     }
 
     fn second(&self) -> usize {

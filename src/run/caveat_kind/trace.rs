@@ -133,7 +133,7 @@ impl TraceCaveat {
                 "traced_in_part",
                 Informs,
                 format!(
-                    "This kernel does not report all causes: {}.",
+                    "Not all causes are reported here: {}.",
                     in_part(missing, no_causes.as_deref())
                 ),
                 "Read their time under \"unexplained\" or under the cause around it; a newer \

@@ -20,6 +20,13 @@ use crate::{
     transports::page::Interrupter,
 };
 
+#[test]
+fn an_interface_that_is_down_is_named() {
+    let source = io::Error::from_raw_os_error(libc::ENETUNREACH);
+    let error = TransportError::Make { transport: Transport::Tcp, source }.to_string();
+    assert!(error.ends_with("the loopback interface is down (`ip link set lo up`)"), "{error}");
+}
+
 /// All transports that can be made here: ZeroMQ if its library is installed. Without privileges the
 /// namespace for semaphores is left out; its error has its own test.
 fn own() -> impl Iterator<Item = Transport> {

@@ -26,7 +26,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use serde::Serialize;
 use tardy::{
-    sys::{cpus::Cpus, process, root::Root, tasks},
+    sys::{cpus::Cpus, open_files, process, root::Root, tasks},
     units,
 };
 use tardy_hot::clock::now_ns;
@@ -113,7 +113,7 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     );
     let names: Vec<String> = threads.iter().map(|(_, cpu)| cpu.to_string()).collect();
     super::bench::say(&format!("injecting on CPUs {}, seed {}", names.join(","), options.seed));
-    process::raise_open_files()?;
+    open_files::raise_open_files()?;
     let mutex = options.mutex.as_deref().map(PiMutex::map).transpose()?;
     // Before there are threads: what restores survives this process.
     let _guard = guard::post(options.target, &threads)?;

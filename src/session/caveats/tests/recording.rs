@@ -157,7 +157,7 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
         why: "the kernel has no such tracepoint".into(),
     };
     let values = json!({"missing": [missing], "no_causes": null});
-    let words = "all causes: who sent an interrupt (ipi_send_cpu): the kernel has no such";
+    let words = "reported here: who sent an interrupt (ipi_send_cpu): the kernel has no such";
     assert_one(
         of(TraceRecord { missing: vec![missing], ..none() }),
         "traced_in_part",
