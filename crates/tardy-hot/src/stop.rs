@@ -79,20 +79,24 @@ pub struct Alarm {
 /// Digits of the largest number.
 const DIGITS: usize = 20;
 
+/// What the mark begins with.
+const MARK: &[u8] = b"tardy: a latency over --stop-over: ";
+
+/// What it ends with.
+const UNIT: &[u8] = b" ns\n";
+
 impl Alarm {
     /// What the kernel says to it is of no use to anyone here: the loop ends either way.
     fn raise(self, latency_ns: i64) {
         let mut digits = [0; DIGITS];
         let number = decimal(latency_ns.unsigned_abs(), &mut digits);
-        let parts: [&[u8]; 3] = [b"tardy: a latency over --stop-over: ", number, b" ns\n"];
-        // One call, so that it is one mark.
-        let parts = parts.map(|part| libc::iovec {
-            iov_base: part.as_ptr().cast_mut().cast(),
-            iov_len: part.len(),
-        });
-        // SAFETY: three live buffers, which writev(2) reads; any number is a valid descriptor to
-        // ask about.
-        unsafe { libc::writev(self.marker, parts.as_ptr(), 3) };
+        // One buffer: of several in one call tracefs makes a mark each.
+        let mut mark = [0; MARK.len() + DIGITS + UNIT.len()];
+        let text = MARK.iter().chain(number).chain(UNIT);
+        let length = mark.iter_mut().zip(text).map(|(to, from)| *to = *from).count();
+        // SAFETY: a live buffer of at least that length; any number is a valid descriptor to ask
+        // about.
+        unsafe { libc::write(self.marker, mark.as_ptr().cast(), length) };
         // SAFETY: as before, of one byte.
         unsafe { libc::write(self.switch, b"0".as_ptr().cast(), 1) };
     }
