@@ -180,7 +180,8 @@ pub(super) fn words(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = args.into_iter().collect();
     let called = words.first().map(PathBuf::from);
     let called = called.as_ref().and_then(|called| called.file_name());
-    if let Some(verb) = DROP_INS.into_iter().find(|verb| called.is_some_and(|own| own == *verb)) {
+    let mut verbs = DROP_INS.into_iter().chain(["hwlatdetect"]);
+    if let Some(verb) = verbs.find(|verb| called.is_some_and(|own| own == *verb)) {
         words.splice(..1, ["tardy".into(), verb.into()]);
     }
     words

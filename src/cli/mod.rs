@@ -11,6 +11,7 @@ mod empty_values;
 mod export;
 mod flags;
 mod gates;
+mod hwlatdetect;
 mod import;
 mod lab;
 mod licenses;
@@ -103,6 +104,7 @@ enum Verb {
     Import(import::ImportFlags),
     Cyclictest(drop_in::CyclictestFlags),
     Oslat(drop_in::OslatFlags),
+    Hwlatdetect(hwlatdetect::HwlatdetectFlags),
     Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Compare(compare::CompareFlags),
@@ -271,7 +273,7 @@ fn parse() -> clap::error::Result<(Cli, bool)> {
         }
     });
     let parsed = parsed.map_err(name_other_probes).map_err(cyclictest::with_tip);
-    parsed.map_err(drop_in::with_tip)
+    parsed.map_err(drop_in::with_tip).map_err(hwlatdetect::with_tip)
 }
 
 fn parse_words<W: Into<OsString> + Clone>(
@@ -355,6 +357,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Import(flags) => import::import(&flags, &store()?, &argv),
         Verb::Cyclictest(flags) => drop_in::cyclictest(&flags, &store()?, argv),
         Verb::Oslat(flags) => drop_in::oslat(&flags, store, argv),
+        Verb::Hwlatdetect(flags) => hwlatdetect::hwlatdetect(&flags, &argv),
         Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Compare(flags) => compare::compare(&flags, &store()?),
         Verb::Check(flags) => check::run(flags, || Ok(store()?), argv),

@@ -18,6 +18,7 @@ pub(crate) mod flight;
 mod figure_collector;
 mod foreign_use;
 mod helper_use;
+pub(crate) mod hwlat;
 mod progress;
 mod quantiles;
 mod loads;

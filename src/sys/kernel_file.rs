@@ -27,6 +27,8 @@ pub enum KernelFs {
     Sysfs,
     /// `/sys/kernel/debug`
     Debugfs,
+    /// `/sys/kernel/tracing`
+    Tracefs,
     /// A hierarchy of cgroups, version 1 or 2.
     Cgroup,
 }
@@ -37,6 +39,7 @@ impl KernelFs {
             libc::PROC_SUPER_MAGIC => Some(Self::Procfs),
             libc::SYSFS_MAGIC => Some(Self::Sysfs),
             libc::DEBUGFS_MAGIC => Some(Self::Debugfs),
+            libc::TRACEFS_MAGIC => Some(Self::Tracefs),
             libc::CGROUP_SUPER_MAGIC | libc::CGROUP2_SUPER_MAGIC => Some(Self::Cgroup),
             _ => None,
         })
@@ -47,6 +50,7 @@ impl KernelFs {
             Self::Procfs => "procfs",
             Self::Sysfs => "sysfs",
             Self::Debugfs => "debugfs",
+            Self::Tracefs => "tracefs",
             Self::Cgroup => "a cgroup hierarchy",
         }
     }

@@ -1,6 +1,7 @@
 //! Stages and causes out of the kernel's own trace: the same as BPF's, and nothing left behind.
 //! Needs root and tracefs, which is mounted for the program alone if it is not.
 
+mod hwlat;
 mod same_wakeups;
 mod short_of_memory;
 

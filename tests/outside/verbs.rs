@@ -24,6 +24,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["report", "--help"],
         &["import", "--help"],
         &["cyclictest", "--help"],
+        &["hwlatdetect", "--help"],
         &["load", "--help"],
         &["repair", "--help"],
         &["rm", "--help"],

@@ -214,4 +214,5 @@ fn a_link_named_as_a_drop_in_is_that_verb() {
     let called = |name: &str| words([name, "-q"].map(OsString::from));
     assert_eq!((called("/usr/local/bin/cyclictest").len(), called("tardy").len()), (3, 2));
     assert_eq!(called("oslat"), ["tardy", "oslat", "-q"].map(OsString::from));
+    assert_eq!(called("bin/hwlatdetect"), ["tardy", "hwlatdetect", "-q"].map(OsString::from));
 }

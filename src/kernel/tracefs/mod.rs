@@ -21,6 +21,7 @@
 
 mod decoder;
 mod format;
+mod hwlat;
 mod instance;
 mod known;
 mod page;
@@ -33,6 +34,7 @@ use std::{io, path::Path};
 use thiserror::Error;
 
 pub use decoder::{Decoder, PageEnd, Timed, TraceEvent};
+pub use hwlat::{HwlatLine, HwlatRecord, HwlatTracer};
 pub use store::EventStore;
 pub use tracer::{LostOfCpu, TracefsTracer};
 pub use wakeups::TimerWakeup;
@@ -79,6 +81,12 @@ pub enum TracefsUnavailable {
         /// Its directory.
         event: String,
     },
+    /// The tracer of hardware latency.
+    #[error(
+        "this kernel has no hwlat tracer, which reads the clock with interrupts off \
+         (CONFIG_HWLAT_TRACER)"
+    )]
+    NoHwlat,
     /// The trace has other numbers of threads than this process.
     #[error(
         "threads have separate numbers in this container (PID namespace), which the kernel's \

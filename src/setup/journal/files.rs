@@ -87,6 +87,10 @@ fn file_system(path: &str) -> Option<KernelFs> {
             Some(KernelFs::Sysfs)
         }
         ["", "sys", "kernel", "debug", "sched", "preempt"] => Some(KernelFs::Debugfs),
+        ["", "sys", "kernel", "tracing", "tracing_thresh"]
+        | ["", "sys", "kernel", "tracing", "hwlat_detector", "width" | "window"] => {
+            Some(KernelFs::Tracefs)
+        }
         ["", "sys", "kernel", "debug", "sched", "fair_server", cpu, "runtime"]
             if is_nth(cpu, "cpu") =>
         {
