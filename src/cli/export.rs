@@ -8,14 +8,20 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 
-use super::{Exit, gates::GateFlags, output, profile, report};
+use super::{
+    Exit,
+    gates::GateFlags,
+    output,
+    plan::{CellGate, gates_of, repeated},
+    profile, report,
+};
 use crate::{
     draft::Draft,
     exchange::export::{
         CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, TraceTimeline,
     },
     limits::export::MOST_BUCKETS,
-    run::{Run, profile::Profile, series_name::is_called},
+    run::{CellStatus, PLAN, PlanRecord, Run, profile::Profile, series_name::is_called},
     store::Store,
     units::Nanos,
 };
@@ -28,9 +34,11 @@ const WHOLE_US_NS: u64 = 1_000;
 /// Formats: metrics and histograms for readers of cyclictest and HdrHistogram, SQL engines,
 /// Prometheus and InfluxDB; single samples of a run with --raw (csv, parquet); stacks of a profile
 /// (folded, pprof); events around late samples for trace viewers such as ui.perfetto.dev (perfetto,
-/// chrome); and test reports (junit, tap). A test report has the validity of each run and the
-/// result of each --gate. An inconclusive gate is reported as skipped, and an invalid run as an
-/// error.
+/// chrome); and test reports (junit, tap, lava, bencher). A test report has the validity of each
+/// run and the result of each --gate; of a plan or suite, of each cell, by the gates that it was
+/// begun with unless others are named. An inconclusive gate is reported as skipped, and an invalid
+/// run as an error. The names of tests are made of probe, loads and series, or of plan, cell and
+/// series, and are alike every night.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written, and every gate passed; 1 a gate failed, or \
                         --stop-over ended a run; 2 error; 3 a gate is inconclusive; 4 a run is \
@@ -290,10 +298,54 @@ fn checked(
     let mut checked = Vec::new();
     let gates = flags.gates.find(store)?;
     for name in &flags.runs {
+        if let Some(place) = plan_place(name, store) {
+            let (cells, own) = cells(&place, flags, store).with_context(|| name.clone())?;
+            checked.extend(cells);
+            exit = exit.worst(own);
+            continue;
+        }
         let run = store.find(name)?;
         let found = gates.decide(&run).map_err(|error| anyhow!("{name}: {error}"))?;
         exit = exit.worst(super::gates::exit(&run.document, found.as_deref()));
         checked.push(CheckedRun::of(&run.document, &found.unwrap_or_default()));
     }
+    CheckedRun::tell_apart(&mut checked);
     Ok((write(&checked)?, exit))
+}
+
+/// Where this is a plan.
+fn plan_place(name: &str, store: &Store) -> Option<PathBuf> {
+    store.place_of(Path::new(name)).filter(|place| place.join(PLAN).is_file())
+}
+
+/// The cells of a plan with their checks, by the gates that are named, or else by those that it
+/// was begun with; and the exit code.
+fn cells(place: &Path, flags: &ExportFlags, store: &Store) -> Result<(Vec<CheckedRun>, Exit)> {
+    let record = PlanRecord::open(place)?;
+    let named = if flags.gates.is_empty() { gates_of(&record) } else { flags.gates.clone() };
+    let gates = named.find(store)?;
+    let (mut exit, mut checked, mut runs) = (Exit::Done, Vec::new(), Vec::new());
+    for cell in &record.cells {
+        let path = cell.path.as_ref().filter(|_| cell.status == CellStatus::Measured);
+        let Some(path) = path else {
+            exit = exit.worst(Exit::Invalid);
+            checked.push(CheckedRun::unmeasured(&record, cell));
+            runs.push(None);
+            continue;
+        };
+        let run = Run::open(&place.join(path))?;
+        let found = gates.of_run(&run.document).decide_limits(&run)?;
+        exit = exit.worst(super::gates::exit(&run.document, found.as_deref()));
+        let own = CheckedRun::of(&run.document, &found.unwrap_or_default());
+        checked.push(own.in_cell(&record, cell));
+        runs.push(Some(run));
+    }
+    for CellGate { cell, result } in repeated(&record, &runs, &gates)? {
+        exit = exit.worst(super::gates::verdict(Some(std::slice::from_ref(&result))));
+        let first = record.cells.iter().position(|own| own.name == cell);
+        if let Some(first) = first.and_then(|at| checked.get_mut(at)) {
+            first.extend(&[result]);
+        }
+    }
+    Ok((checked, exit))
 }

@@ -111,11 +111,11 @@ struct ShownPlan<'a> {
 
 /// A gate, and what one cell says of it.
 #[derive(Serialize)]
-struct CellGate {
+pub(super) struct CellGate {
     /// The path of the cell; of a gate for all repeats of a cell, its name.
-    cell: String,
+    pub(super) cell: String,
     #[serde(flatten)]
-    result: GateResult,
+    pub(super) result: GateResult,
 }
 
 /// The gates that a plan was begun with, from its command line; none where that cannot be read.
@@ -346,7 +346,11 @@ fn length(
 }
 
 /// What all repeats of each cell say of gates that name other runs.
-fn repeated(record: &PlanRecord, runs: &[Option<Run>], gates: &RunGates) -> Result<Vec<CellGate>> {
+pub(super) fn repeated(
+    record: &PlanRecord,
+    runs: &[Option<Run>],
+    gates: &RunGates,
+) -> Result<Vec<CellGate>> {
     let mut names: Vec<&str> = Vec::new();
     let mut found = Vec::new();
     for cell in &record.cells {

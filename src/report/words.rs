@@ -55,7 +55,7 @@ pub fn beyond_tracepoint(frames: &[String]) -> &[String] {
 const NO_LOAD: &str = "no load started";
 
 /// The same where programs read it: in keys of trends, and in questions to the store.
-const NO_LOAD_KEY: &str = "idle";
+pub(crate) const NO_LOAD_KEY: &str = "idle";
 
 /// `under hackbench`, "under `stress-ng --vm 2`", `no load started`; `load unknown` of an imported
 /// run.

@@ -235,6 +235,17 @@ fn gates_hold_for_every_cell_and_decide_the_exit_code() {
     };
     assert_eq!(of("kept", "max<1h"), (Some(0), 4));
     assert_eq!(of("broken", "max<1ns"), (Some(1), 4));
+    for (name, code, result) in [("kept", 0, "pass"), ("broken", 1, "fail")] {
+        let said = store.run(&["export", name, "--to", "lava"]);
+        assert_eq!(said.code, Some(code), "{said:?}");
+        let gates = said.out.lines().filter(|line| line.contains("max_lt_"));
+        let mut cells: Vec<&str> = gates
+            .filter(|line| line.ends_with(&format!(" --result {result}")))
+            .filter_map(|line| line.split([' ', '.']).nth(2))
+            .collect();
+        cells.sort_unstable();
+        assert_eq!(cells, ["a", "a", "b", "b"], "{said:?}");
+    }
     let refused = store.run(&["plan", &file, "--gate", "cpu7:max<1h"]);
     assert!(refused.err.contains("unknown series cpu7"), "{}", refused.err);
 }

@@ -26,6 +26,7 @@ print(
             "suites": [
                 {
                     "name": suite.name,
+                    "run": [own.value for own in suite.properties() if own.name == "run"][0],
                     "tests": suite.tests,
                     "failures": suite.failures,
                     "errors": suite.errors,

@@ -1,12 +1,18 @@
 //! A run as a list of checks: what test reports of build servers are made of.
+//!
+//! A server follows a test over nights by its name. So names are made of what was measured, and
+//! not of the name and id of a run.
+
+use std::collections::HashMap;
 
 use crate::{
+    analysis::matrix::{FIGURES, whole},
     report::{
         gate_decision::{GateResult, GateVerdict},
         headline::headline,
-        words,
+        words::{self, NO_LOAD_KEY},
     },
-    run::{Caveat, Document, Effect, Status, Validity},
+    run::{Caveat, Document, Effect, PlanCell, PlanRecord, SeriesSummary, Status, Validity},
 };
 
 /// What a check came to.
@@ -23,16 +29,30 @@ pub(crate) enum Outcome {
 /// A statement about a run and what it came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// `p99.9<=80us on cpu0`
+    /// The series, as a word; nothing for the run as a whole.
+    pub(crate) series: Option<String>,
+    /// `p99.9<=80us`
     pub(crate) name: String,
     pub(crate) outcome: Outcome,
     /// Why, in one line.
     pub(crate) reason: String,
 }
 
+/// A latency of a series.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CheckedFigure {
+    /// The series, as a word.
+    pub(crate) series: String,
+    /// `p99.9`, `max`
+    pub(crate) name: String,
+    pub(crate) ns: i64,
+}
+
 /// A run with everything that was checked of it.
 #[derive(Debug)]
 pub(crate) struct CheckedRun {
+    /// What was measured, as words with dots between them: `timer.hackbench`, or plan and cell.
+    pub(crate) measured: String,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) hostname: String,
@@ -46,23 +66,25 @@ pub(crate) struct CheckedRun {
     pub(crate) command: String,
     /// At least one: whether the run is valid.
     pub(crate) checks: Vec<Check>,
+    /// None of an invalid run.
+    pub(crate) figures: Vec<CheckedFigure>,
 }
 
 impl CheckedRun {
     /// Of a run and what its gates came to. Gates of an invalid run are decided by nothing.
     pub(crate) fn of(document: &Document, gates: &[GateResult]) -> Self {
         let is_invalid = document.validity == Validity::Invalid;
+        let words = SeriesWords::of(document);
         let mut checks = vec![validity(document)];
         checks.extend(stopped_over(document));
-        checks.extend(gates.iter().map(|gate| match is_invalid {
-            true => Check {
-                name: name(gate),
-                outcome: Outcome::Invalid,
-                reason: "the run is invalid, and its figures decide nothing".into(),
-            },
-            false => of_gate(gate),
+        checks.extend(gates.iter().map(|gate| Check {
+            series: gate.series.as_deref().map(|series| words.word(series)),
+            ..of_gate(gate, is_invalid)
         }));
+        let figures = whole(document).filter(|_| !is_invalid);
+        let figures = figures.flat_map(|series| figures_of(series, &words)).collect();
         Self {
+            measured: measured(document),
             id: document.id.clone(),
             name: document.name.clone(),
             hostname: document.facts.hostname.clone(),
@@ -72,7 +94,64 @@ impl CheckedRun {
             headline: headline(document),
             command: words::command(&document.argv),
             checks,
+            figures,
         }
+    }
+
+    /// The same as a cell of a plan.
+    pub(crate) fn in_cell(mut self, plan: &PlanRecord, cell: &PlanCell) -> Self {
+        self.measured = cell_words(plan, cell);
+        self
+    }
+
+    /// Of a cell that has no run.
+    pub(crate) fn unmeasured(plan: &PlanRecord, cell: &PlanCell) -> Self {
+        let reason = cell.error.clone().unwrap_or_else(|| "it is not measured yet".into());
+        Self {
+            measured: cell_words(plan, cell),
+            id: cell.run_id.clone().unwrap_or_default(),
+            name: cell.name.clone(),
+            hostname: String::new(),
+            started_at: plan.started_at.clone(),
+            duration_s: 0.0,
+            line: format!("cell {} of the plan {}", cell.name, plan.plan),
+            headline: reason.clone(),
+            command: words::command(&cell.words),
+            checks: vec![Check {
+                series: None,
+                name: VALID.into(),
+                outcome: Outcome::Invalid,
+                reason: format!("no run: {reason}"),
+            }],
+            figures: Vec::new(),
+        }
+    }
+
+    /// Adds what runs of one set-up say of others.
+    pub(crate) fn extend(&mut self, gates: &[GateResult]) {
+        let word = |series: &String| word(series);
+        let checks = gates
+            .iter()
+            .map(|gate| Check { series: gate.series.as_ref().map(word), ..of_gate(gate, false) });
+        self.checks.extend(checks);
+    }
+
+    /// Numbers those that measured the same, so that no two tests of a report have one name.
+    pub(crate) fn tell_apart(runs: &mut [Self]) {
+        let mut found: HashMap<String, u32> = HashMap::new();
+        for run in runs {
+            let times = found.entry(run.measured.clone()).or_default();
+            *times += 1;
+            if *times > 1 {
+                run.measured = format!("{}.{times}", run.measured);
+            }
+        }
+    }
+
+    /// What a check is of: `timer.hackbench.cpu0`.
+    pub(crate) fn class(&self, series: Option<&str>) -> String {
+        let series = series.map(|series| format!(".{series}"));
+        format!("{}{}", self.measured, series.unwrap_or_default())
     }
 
     /// How many checks came to this.
@@ -80,6 +159,9 @@ impl CheckedRun {
         self.checks.iter().filter(|check| check.outcome == outcome).count()
     }
 }
+
+/// The check that each run has.
+const VALID: &str = "the run is valid";
 
 fn validity(document: &Document) -> Check {
     let (outcome, effect) = match document.validity {
@@ -96,7 +178,7 @@ fn validity(document: &Document) -> Check {
     if !caveats.is_empty() && effect != Effect::Informs {
         reason = format!("{reason}: {}", caveats.join(" "));
     }
-    Check { name: "the run is valid".into(), outcome, reason }
+    Check { series: None, name: VALID.into(), outcome, reason }
 }
 
 fn caveat(caveat: &Caveat) -> String {
@@ -106,30 +188,96 @@ fn caveat(caveat: &Caveat) -> String {
 /// A run that `--stop-over` ended has met what must not be.
 fn stopped_over(document: &Document) -> Option<Check> {
     (document.status == Status::StoppedOver).then(|| Check {
+        series: None,
         name: "no sample was later than --stop-over".into(),
         outcome: Outcome::Failed,
         reason: headline(document),
     })
 }
 
-fn of_gate(gate: &GateResult) -> Check {
+fn of_gate(gate: &GateResult, is_invalid: bool) -> Check {
     let outcome = match gate.verdict {
+        _ if is_invalid => Outcome::Invalid,
         GateVerdict::Pass => Outcome::Passed,
         GateVerdict::Inconclusive => Outcome::Inconclusive,
         GateVerdict::Fail => Outcome::Failed,
     };
-    Check { name: name(gate), outcome, reason: gate.reason.clone() }
+    let reason = match is_invalid {
+        true => "the run is invalid, and its figures decide nothing".into(),
+        false => gate.reason.clone(),
+    };
+    Check { series: None, name: gate.gate.clone(), outcome, reason }
 }
 
-fn name(gate: &GateResult) -> String {
-    let on = gate.series.as_deref().map(|series| format!(" on {series}"));
-    format!("{}{}", gate.gate, on.unwrap_or_default())
+/// Probe and loads.
+fn measured(document: &Document) -> String {
+    let loads: Vec<String> = document.loads.iter().map(words::load).collect();
+    let loads = if loads.is_empty() { NO_LOAD_KEY.into() } else { loads.join("+") };
+    format!("{}.{}", word(document.probe.measured_as()), word(&loads))
+}
+
+/// Plan and cell, and the repeat if there are several.
+fn cell_words(plan: &PlanRecord, cell: &PlanCell) -> String {
+    let repeat = (plan.repeat > 1).then(|| format!(".{}", cell.repeat));
+    format!("{}.{}{}", word(&plan.plan), word(&cell.name), repeat.unwrap_or_default())
+}
+
+/// A word that every reader takes: a dot separates words, and shells and servers give other
+/// characters a meaning.
+fn word(text: &str) -> String {
+    let taken = |c: char| c.is_ascii_alphanumeric() || "-_+=,".contains(c);
+    text.chars().map(|c| if taken(c) { c } else { '_' }).collect()
+}
+
+/// Series of single threads, whose numbers differ every night, by what they are called instead.
+struct SeriesWords(HashMap<String, String>);
+
+impl SeriesWords {
+    fn of(document: &Document) -> Self {
+        let mut found = HashMap::new();
+        let mut threads: HashMap<&str, u32> = HashMap::new();
+        for series in document.threads() {
+            let Some(name) = series.thread_of.as_deref() else { continue };
+            let number = threads.entry(name).or_default();
+            *number += 1;
+            found.insert(series.name.clone(), format!("{}-{number}", word(name)));
+        }
+        Self(found)
+    }
+
+    fn word(&self, series: &str) -> String {
+        let known = |name: &str| self.0.get(name).cloned();
+        let stage = || {
+            let (thread, stage) = series.rsplit_once('/')?;
+            Some(format!("{}_{}", known(thread)?, word(stage)))
+        };
+        known(series).or_else(stage).unwrap_or_else(|| word(series))
+    }
+}
+
+/// Percentiles that have enough samples beyond them, and the maximum.
+fn figures_of(series: &SeriesSummary, words: &SeriesWords) -> Vec<CheckedFigure> {
+    let of = |name: &&str| {
+        let (name, ns) = match *name {
+            "max" => ("max".to_owned(), series.max?),
+            percentile if series.uncertain.iter().any(|own| own == percentile) => return None,
+            percentile => {
+                let ns = i64::try_from(*series.percentiles.get(percentile)?).ok()?;
+                (format!("p{percentile}"), ns)
+            }
+        };
+        Some(CheckedFigure { series: words.word(&series.name), name, ns })
+    };
+    FIGURES.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::{
+        report::fixture,
+        run::{LoadRecord, plan_record::tests::record},
+    };
 
     /// Three gates of a run, one of each verdict.
     pub(in crate::exchange) fn gates() -> Vec<GateResult> {
@@ -162,12 +310,59 @@ pub(super) mod tests {
             outcomes(&run),
             [
                 ("the run is valid", Outcome::Passed),
-                ("p99<=80us on cpu0", Outcome::Passed),
-                ("max<1ms on cpu0", Outcome::Failed),
-                ("p99.9<=1ms on cpu1", Outcome::Inconclusive),
+                ("p99<=80us", Outcome::Passed),
+                ("max<1ms", Outcome::Failed),
+                ("p99.9<=1ms", Outcome::Inconclusive),
             ]
         );
         assert_eq!(run.count(Outcome::Passed), 2);
+        let classes = run.checks.iter().map(|check| run.class(check.series.as_deref()));
+        let expected = ["timer.idle", "timer.idle.cpu0", "timer.idle.cpu0", "timer.idle.cpu1"];
+        assert!(classes.eq(expected), "{run:?}");
+    }
+
+    #[test]
+    fn names_are_of_what_was_measured_and_none_is_there_twice() {
+        let mut night = document();
+        night.name = "nightly-17".into();
+        let load = |name: &str, command: &str| LoadRecord {
+            name: name.into(),
+            parameters: [("command".to_owned(), command.into())].into_iter().collect(),
+            proof: None,
+            ended: None,
+        };
+        night.loads = vec![load("hackbench", ""), load("command", "stress-ng --vm 2")];
+        let of = |document: &Document| CheckedRun::of(document, &[]);
+        let mut runs = [of(&night), of(&document()), of(&night)];
+        CheckedRun::tell_apart(&mut runs);
+        let loaded = "timer.hackbench+_stress-ng_--vm_2_";
+        assert_eq!(
+            runs.map(|run| run.measured),
+            [loaded.to_owned(), "timer.idle".into(), format!("{loaded}.2")]
+        );
+    }
+
+    #[test]
+    fn threads_are_called_by_their_turn_and_not_by_their_number() {
+        let mut attached = fixture::of("attach", &["app", "app/812", "app/97"]);
+        for series in &mut attached.series[1..] {
+            (series.stage_of, series.stage) = (None, None);
+            series.thread_of = Some("app".into());
+        }
+        let words = SeriesWords::of(&attached);
+        let found = ["app", "app/812", "app/97", "app/97/response"].map(|name| words.word(name));
+        assert_eq!(found, ["app", "app-1", "app-2", "app-2_response"]);
+    }
+
+    #[test]
+    fn a_cell_is_named_by_its_plan_and_one_without_a_run_is_an_error() {
+        let plan = record();
+        let (first, second) = (&plan.cells[0], &plan.cells[1]);
+        assert_eq!(CheckedRun::of(&document(), &[]).in_cell(&plan, first).measured, "p.a");
+        let missing = CheckedRun::unmeasured(&plan, second);
+        assert_eq!(missing.measured, "p.b");
+        assert_eq!(outcomes(&missing), [("the run is valid", Outcome::Invalid)]);
+        assert_eq!(missing.checks[0].reason, "no run: it is not measured yet");
     }
 
     #[test]

@@ -25,8 +25,7 @@ pub(super) fn write(runs: &[CheckedRun]) -> io::Result<Vec<u8>> {
 fn suite(xml: &mut Xml, run: &CheckedRun) -> io::Result<()> {
     let count = |outcome| run.count(outcome).to_string();
     let values = [
-        ("name", run.name.clone()),
-        ("id", run.id.clone()),
+        ("name", run.measured.clone()),
         ("hostname", run.hostname.clone()),
         ("timestamp", without_zone(&run.started_at).to_owned()),
         ("time", format!("{:.3}", run.duration_s)),
@@ -37,7 +36,12 @@ fn suite(xml: &mut Xml, run: &CheckedRun) -> io::Result<()> {
     ];
     with(xml.create_element("testsuite"), &values).write_inner_content(|xml| {
         xml.create_element("properties").write_inner_content(|xml| {
-            let values = [("measured", &run.line), ("command", &run.command)];
+            let values = [
+                ("run", &run.name),
+                ("run_id", &run.id),
+                ("measured", &run.line),
+                ("command", &run.command),
+            ];
             values.into_iter().try_for_each(|(name, value)| {
                 let value = [("name", name.to_owned()), ("value", value.clone())];
                 with(xml.create_element("property"), &value).write_empty().map(drop)
@@ -52,7 +56,12 @@ fn suite(xml: &mut Xml, run: &CheckedRun) -> io::Result<()> {
 }
 
 fn case(xml: &mut Xml, run: &CheckedRun, check: &Check) -> io::Result<()> {
-    let values = [("name", check.name.clone()), ("classname", format!("tardy.{}", run.name))];
+    let class = format!("tardy.{}", run.class(check.series.as_deref()));
+    // All are of the same samples: the time that they took counts once.
+    let is_first = run.checks.first() == Some(check);
+    let seconds = if is_first { run.duration_s } else { 0.0 };
+    let time = format!("{seconds:.3}");
+    let values = [("name", check.name.clone()), ("classname", class), ("time", time)];
     let case = with(xml.create_element("testcase"), &values);
     let (element, kind) = match check.outcome {
         Outcome::Passed => {
@@ -119,11 +128,14 @@ mod tests {
         let mut document = document();
         document.started_at = "2026-11-24T04:23:31.582Z".into();
         let text = written(&document);
-        let suite = "<testsuite name=\"n\" id=\"i\" hostname=\"\" \
+        let suite = "<testsuite name=\"timer.idle\" hostname=\"\" \
                      timestamp=\"2026-11-24T04:23:31\" time=\"20.000\" tests=\"4\" \
                      failures=\"1\" errors=\"0\" skipped=\"1\">";
         assert!(text.contains(suite), "{text}");
-        assert!(text.contains("<testcase name=\"p99&lt;=80us on cpu0\" classname=\"tardy.n\">"));
+        let case = "<testcase name=\"p99&lt;=80us\" classname=\"tardy.timer.idle.cpu0\" \
+                    time=\"0.000\">";
+        assert!(text.contains(case), "{text}");
+        assert!(text.contains("<property name=\"run_id\" value=\"i\"/>"), "{text}");
         let failure = "<failure message=\"2.40 ms &amp; &lt;more&gt;\" type=\"limit\"/>";
         assert!(text.contains(failure), "{text}");
         assert!(text.contains("<skipped message=\"inconclusive: 0.5 to 2 ms\"/>"), "{text}");

@@ -1,5 +1,6 @@
 //! Runs for other programs to read: one file a format, one line of [`FORMATS`] each.
 
+mod bencher;
 mod checks;
 mod chrome;
 mod counted;
@@ -8,6 +9,7 @@ mod folded;
 mod hgrm;
 mod influx;
 mod junit;
+mod lava;
 mod merged;
 pub(crate) mod oslat;
 mod parquet;
@@ -88,7 +90,7 @@ pub(crate) struct ExportFormat {
 }
 
 /// Every format, in the order of the help text.
-pub(crate) const FORMATS: [ExportFormat; 20] = [
+pub(crate) const FORMATS: [ExportFormat; 22] = [
     ExportFormat { name: "cyclictest", write: ExportWriter::RunCounts(cyclictest::write_text) },
     ExportFormat {
         name: "cyclictest-histogram",
@@ -114,6 +116,8 @@ pub(crate) const FORMATS: [ExportFormat; 20] = [
     ExportFormat { name: "influx", write: ExportWriter::Counts(influx::write) },
     ExportFormat { name: "junit", write: ExportWriter::Checks(junit::write) },
     ExportFormat { name: "tap", write: ExportWriter::Checks(tap::write) },
+    ExportFormat { name: "lava", write: ExportWriter::Checks(lava::write) },
+    ExportFormat { name: "bencher", write: ExportWriter::Checks(bencher::write) },
     ExportFormat { name: "perfetto", write: ExportWriter::TimelineFile(perfetto::write) },
     ExportFormat { name: "chrome", write: ExportWriter::Timeline(chrome::write) },
     ExportFormat { name: "folded", write: ExportWriter::Profile(folded::write) },

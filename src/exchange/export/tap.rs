@@ -17,14 +17,14 @@ pub(super) fn write(runs: &[CheckedRun]) -> io::Result<Vec<u8>> {
         text.push_str(&format!("# {}\n", plain(&run.headline)));
         for check in &run.checks {
             number += 1;
-            text.push_str(&point(number, &run.name, check));
+            text.push_str(&point(number, &run.class(check.series.as_deref()), check));
         }
     }
     Ok(text.into_bytes())
 }
 
-fn point(number: usize, run: &str, check: &Check) -> String {
-    let what = described(&format!("{run}: {}", check.name));
+fn point(number: usize, class: &str, check: &Check) -> String {
+    let what = described(&format!("{class}: {}", check.name));
     let reason = described(&check.reason);
     match check.outcome {
         Outcome::Passed => format!("ok {number} - {what}\n# {}\n", plain(&check.reason)),
@@ -57,10 +57,10 @@ mod tests {
         assert_eq!(
             points,
             [
-                "ok 1 - n: the run is valid",
-                "ok 2 - n: p99<=80us on cpu0",
-                "not ok 3 - n: max<1ms on cpu0",
-                "ok 4 - n: p99.9<=1ms on cpu1 # SKIP inconclusive: 0.5 to 2 ms",
+                "ok 1 - timer.idle: the run is valid",
+                "ok 2 - timer.idle.cpu0: p99<=80us",
+                "not ok 3 - timer.idle.cpu0: max<1ms",
+                "ok 4 - timer.idle.cpu1: p99.9<=1ms # SKIP inconclusive: 0.5 to 2 ms",
             ]
         );
         assert!(text.contains("\n# 2.40 ms & <more>\n"), "{text}");
@@ -70,9 +70,12 @@ mod tests {
     fn a_name_neither_begins_a_directive_nor_ends_its_line() {
         let mut document = document();
         document.name = "a # SKIP\nok 9 \\".into();
-        let text = String::from_utf8(write(&[CheckedRun::of(&document, &[])]).unwrap()).unwrap();
-        let point = text.lines().find(|line| line.starts_with("ok ")).unwrap();
-        assert_eq!(point, "ok 1 - a \\u{23} SKIP\\u{a}ok 9 \\: the run is valid");
-        assert_eq!(text.lines().filter(|line| line.starts_with("ok")).count(), 1);
+        let mut gates = gates();
+        gates[0].gate.clone_from(&document.name);
+        let run = CheckedRun::of(&document, &gates[..1]);
+        let text = String::from_utf8(write(&[run]).unwrap()).unwrap();
+        let points: Vec<&str> = text.lines().filter(|line| line.starts_with("ok")).collect();
+        let named = "ok 2 - timer.idle.cpu0: a \\u{23} SKIP\\u{a}ok 9 \\";
+        assert_eq!(points, ["ok 1 - timer.idle: the run is valid", named]);
     }
 }
