@@ -145,6 +145,9 @@ impl MeasuringFlags {
                 true => output::put_json(&request.record)?,
                 false => output::put(&text::preview(&request.record))?,
             }
+            if let Some(refusal) = text::over_budget(&request.record) {
+                bail!(refusal);
+            }
             return Ok(Exit::Done);
         }
         recover_first(self.quiet);

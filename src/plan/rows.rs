@@ -62,6 +62,14 @@ pub(super) fn plan(reading: &Reading<'_>, file: &PlanFile) -> Result<Plan> {
         let at = file.undo.as_ref().map(Spanned::span);
         bail!(reading.refusal(at, "undo: no [[setup]] has a `prepare` to restore"));
     }
+    if let Some(change) = file.first_change().filter(|_| undo.is_none()) {
+        let what = format!(
+            "prepare: {:?} may change the machine, and the plan has no `undo` for that; give it \
+             one (undo = \"true\" if there is nothing to undo)",
+            change.get_ref()
+        );
+        bail!(reading.refusal(Some(change.span()), &what));
+    }
     Ok(Plan {
         name,
         repeat: reading.number("repeat", file.repeat.as_ref(), MOST_REPEATS)?,

@@ -42,6 +42,17 @@ pub(super) struct PlanFile {
     pub part: Vec<Spanned<PartTable>>,
 }
 
+impl PlanFile {
+    /// The first command that may change the machine.
+    pub(super) fn first_change(&self) -> Option<&Spanned<String>> {
+        let of_parts = self.part.iter().flat_map(|part| &part.get_ref().setup);
+        let commands =
+            self.setup.iter().chain(of_parts).filter_map(|own| own.get_ref().prepare.as_ref());
+        // Which tardy itself advises where a setup needs nothing.
+        commands.into_iter().find(|command| command.get_ref().trim() != "true")
+    }
+}
+
 /// The axes of one part, beside those of other parts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -210,6 +210,10 @@ fn axes_that_contradict_each_other_are_refused_by_line() {
         let error = of(line, other);
         assert!(error.starts_with("p.toml") && error.contains(wanted), "{other}: {error}");
     }
+    let error = refused(&AXES.replace("undo = \"undo\"\n", ""));
+    assert!(error.contains("line 16: prepare: \"set it\" may change the machine"), "{error}");
+    let harmless = AXES.replace("undo = \"undo\"\n", "").replace("set it", "true");
+    assert!(Plan::parse(&harmless, "p.toml").is_ok());
     let error = refused("name = \"x\"\nundo = \"x\"\n[[load]]\nname = \"a\"\nuse = []");
     assert!(error.contains("line 2: undo: no [[setup]] has a `prepare`"), "{error}");
 }

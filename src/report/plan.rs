@@ -49,6 +49,34 @@ pub fn outlook(record: &PlanRecord) -> String {
     text
 }
 
+/// Why the budget is too small to measure each cell even once; nothing if it is not.
+#[must_use]
+pub fn over_budget(record: &PlanRecord) -> Option<String> {
+    let left_ns = record.budget_ns?.saturating_sub(record.spent_ns);
+    let pending = record.cells.iter().filter(|cell| cell.status == CellStatus::Pending);
+    let measured = record.cells.iter().filter(|cell| cell.status == CellStatus::Measured);
+    let measured: Vec<&str> = measured.map(|cell| cell.name.as_str()).collect();
+    let mut names: Vec<&str> = Vec::new();
+    let mut needed_ns = 0_u64;
+    for cell in pending.filter(|cell| !measured.contains(&cell.name.as_str())) {
+        if !names.contains(&cell.name.as_str()) {
+            names.push(&cell.name);
+            let cell_ns = record.cell_ns(cell).saturating_add(record.pause_ns);
+            needed_ns = needed_ns.saturating_add(cell_ns);
+        }
+    }
+    (needed_ns > left_ns).then(|| {
+        format!(
+            "budget: about {} of {} fit into {}, and each of them once takes {}: raise it, or \
+             measure for a shorter time",
+            fitting(record, left_ns),
+            many(names.len() as u64, "cell"),
+            seconds(left_ns),
+            seconds(needed_ns)
+        )
+    })
+}
+
 /// The number of the next cells that fit into this time.
 fn fitting(record: &PlanRecord, mut left_ns: u64) -> usize {
     let pending = record.cells.iter().filter(|cell| cell.status == CellStatus::Pending);
@@ -167,6 +195,15 @@ mod tests {
         assert!(text.contains("a, repeat 1") && text.contains("2 cells, about 5.1 s"), "{text}");
         record.budget_ns = Some(3_000_000_000);
         assert!(outlook(&record).contains("about 1 of them fit"), "{}", outlook(&record));
+        let refusal = "budget: about 1 of 2 cells fit into 3 s, and each of them once takes 5.6 s";
+        let said = over_budget(&record).unwrap();
+        assert!(said.starts_with(refusal), "{said}");
+        record.budget_ns = Some(6_000_000_000);
+        assert_eq!(over_budget(&record), None);
+        record.cells[0].status = CellStatus::Measured;
+        record.cells[1].status = CellStatus::Measured;
+        record.budget_ns = Some(0);
+        assert_eq!(over_budget(&record), None);
     }
 
     #[test]

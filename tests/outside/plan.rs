@@ -127,7 +127,8 @@ fn check_says_what_would_be_done_and_does_nothing() {
     let store = Store::new();
     let file = write(&store, &TINY.replace("seed = 7", "budget = \"1ms\""));
     let said = store.run(&["plan", &file, "--check", "--name=x"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("error: budget: about 0 of 2 cells fit into 1 ms"), "{said:?}");
     for wanted in
         ["a, repeat 1", "b, repeat 2", "--samples=3000", "4 cells, about", "0 of them fit"]
     {
