@@ -6,6 +6,7 @@ mod blamed;
 mod kernels;
 mod reach;
 
+pub use super::change_points::AlarmRule;
 pub use blamed::CauseShift;
 pub use kernels::KernelThere;
 pub use reach::days_beside;
@@ -65,6 +66,8 @@ pub enum TrendFigureName {
     P99,
     /// The median of the maxima of equal stretches of a run.
     BlockMax,
+    /// The largest latency of a day, of runs without stretches: imported ones.
+    Max,
 }
 
 impl TrendFigureName {
@@ -72,7 +75,7 @@ impl TrendFigureName {
     const fn margin(self) -> f64 {
         match self {
             Self::P99 => 1.05,
-            Self::BlockMax => 1.1,
+            Self::BlockMax | Self::Max => 1.1,
         }
     }
 
@@ -80,6 +83,7 @@ impl TrendFigureName {
         match self {
             Self::P99 => run.p99_ns,
             Self::BlockMax => run.block_max_ns,
+            Self::Max => run.max_ns,
         }
     }
 }
@@ -103,7 +107,7 @@ pub struct TrendRow {
     /// The largest latency of each day and kernel, oldest first. It is one sample, and no change is
     /// looked for in it.
     pub maxima: Vec<TrendPoint>,
-    /// p99, and the median of the maxima of stretches.
+    /// p99, the median of the maxima of stretches, and the largest latency if no run has stretches.
     pub figures: Vec<TrendFigure>,
 }
 
@@ -164,9 +168,11 @@ pub struct TrendAlarm {
     pub day: String,
     /// The first day after the change.
     pub since: String,
+    /// By what it was seen.
+    pub rule: AlarmRule,
     /// Whether latencies became longer.
     pub is_worse: bool,
-    /// How many days and kernels came after that day.
+    /// How many days and kernels came after that day, or after the last one of a gross jump.
     pub points_ago: usize,
     /// Whether a change of the same figure to the same side is found within a week of it, in
     /// retrospect.
@@ -226,7 +232,9 @@ fn row(key: &TrendKey, runs: &[TrendRun]) -> TrendRow {
         }
     }
     let days: BTreeSet<Date> = runs.iter().map(|run| day(run.started)).collect();
+    let has_blocks = runs.iter().any(|run| run.block_max_ns.is_some());
     let names = [TrendFigureName::P99, TrendFigureName::BlockMax];
+    let names = names.into_iter().chain((!has_blocks).then_some(TrendFigureName::Max));
     TrendRow {
         key: key.clone(),
         runs: runs.len(),
@@ -235,7 +243,7 @@ fn row(key: &TrendKey, runs: &[TrendRun]) -> TrendRow {
         apart: Vec::new(),
         max_ns: runs.iter().filter_map(|run| run.max_ns).max(),
         maxima: of_days(runs, |run| run.max_ns, |values| values.into_iter().max()),
-        figures: names.into_iter().map(|name| figure(name, runs)).collect(),
+        figures: names.map(|name| figure(name, runs)).collect(),
     }
 }
 
@@ -244,7 +252,11 @@ fn day(at: Timestamp) -> Date {
 }
 
 fn figure(name: TrendFigureName, runs: &[TrendRun]) -> TrendFigure {
-    let points = of_days(runs, |run| name.of(run), median);
+    let together = match name {
+        TrendFigureName::Max => |values: Vec<i64>| values.into_iter().max(),
+        TrendFigureName::P99 | TrendFigureName::BlockMax => median,
+    };
+    let points = of_days(runs, |run| name.of(run), together);
     TrendFigure {
         figure: name,
         median_ns: median(points.iter().map(|point| point.ns).collect()),
@@ -354,13 +366,14 @@ fn seen(figure: &TrendFigure, run_length: f64) -> Vec<TrendAlarm> {
         let sides = figure.median_of(from, place).zip(figure.median_of(place, last + 1));
         sides.is_some_and(|(before, after)| size(ratio(before, after)) >= figure.figure.margin())
     };
-    let alarm = |StepAlarm { seen, place, is_up }: StepAlarm| {
+    let alarm = |StepAlarm { seen, place, seen_last, is_up, rule }: StepAlarm| {
         let since = figure.points.get(place)?;
         Some(TrendAlarm {
             day: figure.points.get(seen)?.day.clone(),
             since: since.day.clone(),
+            rule,
             is_worse: is_up,
-            points_ago: figure.points.len() - 1 - seen,
+            points_ago: figure.points.len() - 1 - seen_last,
             has_change: reach::has_change(&figure.changes, &since.day, is_up),
         })
     };

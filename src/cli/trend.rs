@@ -14,7 +14,7 @@ use crate::{
     analysis::trend::{self, TrendRow},
     plain::plain_path,
     report::{html, page::Page, trend as page},
-    run::{RunEntry, Status, Validity},
+    run::{RunEntry, Validity},
     store::{ListedRun, Listing, Store, Where},
 };
 
@@ -22,7 +22,7 @@ use crate::{
 const RUN_LENGTH: &str = "10000";
 
 /// The beginning of 2001, UTC, in seconds since 1970.
-const EARLIEST_S: i64 = 978_307_200;
+pub(super) const EARLIEST_S: i64 = 978_307_200;
 
 /// Clocks of machines that share a store differ by less.
 const LATEST_AHEAD: SignedDuration = SignedDuration::from_hours(24);
@@ -32,13 +32,13 @@ const LATEST_AHEAD: SignedDuration = SignedDuration::from_hours(24);
 /// A row has the runs with the same machine, probe, loads, policy, length and series. The runs of
 /// one day under one kernel are one value. Changes are found by ranks, which accounts for the
 /// dependence between nights. On average 5% of the reported changes are false, for any number of
-/// rows. Invalid, imported and unfinished runs are left out.
+/// rows. Invalid and unfinished runs are left out.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("alarms").args(["alarm", "output"]).multiple(true))]
 pub(super) struct TrendFlags {
     #[command(flatten)]
     question: WhereFlags,
-    /// Include invalid and imported runs
+    /// Include invalid runs
     #[arg(long = "all-runs", help_heading = "Runs")]
     all: bool,
     /// Exit with 1 if latency became worse within the last DAYS days [without: 1]
@@ -74,7 +74,6 @@ pub(super) struct TrendFlags {
 #[derive(Debug, Default)]
 struct LeftOut {
     invalid: usize,
-    imported: usize,
     unfinished: usize,
     /// Without a time at which they started: they belong to no night.
     undated: usize,
@@ -134,13 +133,13 @@ fn put(
     rows: &[TrendRow],
     left_out: &LeftOut,
 ) -> Result<()> {
-    let LeftOut { invalid, imported, unfinished, undated, misdated } = *left_out;
+    let LeftOut { invalid, unfinished, undated, misdated } = *left_out;
     if flags.format.is_json() {
         output::put_json(&json!({
             "rows": rows,
             "left_out": {
-                "invalid": invalid, "imported": imported, "unfinished": unfinished,
-                "undated": undated, "misdated": misdated,
+                "invalid": invalid, "unfinished": unfinished, "undated": undated,
+                "misdated": misdated,
             },
             "files_read": listing.reads(),
             "run_length": (flags.alarm.is_some() || flags.output.is_some())
@@ -154,7 +153,6 @@ fn put(
     }
     let words = page::left_out(&[
         (invalid, "invalid", ""),
-        (imported, "imported", ""),
         (unfinished, "unfinished", ""),
         (undated, "undated", ""),
         (misdated, "misdated", " (before 2001, or in the future)"),
@@ -185,22 +183,18 @@ fn write_page(
 
 impl LeftOut {
     /// What takes runs that were left out, where there are some.
-    fn remedy(&self) -> String {
-        let kinds = match (self.imported, self.invalid) {
-            (0, 0) => return String::new(),
-            (0, _) => "invalid",
-            (_, 0) => "imported",
-            _ => "imported and invalid",
-        };
-        format!("; --all-runs takes the {kinds} ones too")
+    const fn remedy(&self) -> &'static str {
+        match self.invalid {
+            0 => "",
+            _ => "; --all-runs takes the invalid ones too",
+        }
     }
 
     /// Counts a run, if there is a reason to leave it out.
-    fn count(&mut self, run: &ListedRun, takes_doubtful: bool, now: Timestamp) {
-        match (run.entry.has_ended(), run.entry.status, run.entry.validity) {
-            (false, ..) => self.unfinished += 1,
-            (_, Status::Imported, _) if !takes_doubtful => self.imported += 1,
-            (.., Validity::Invalid) if !takes_doubtful => self.invalid += 1,
+    fn count(&mut self, run: &ListedRun, takes_invalid: bool, now: Timestamp) {
+        match (run.entry.has_ended(), run.entry.validity) {
+            (false, _) => self.unfinished += 1,
+            (true, Validity::Invalid) if !takes_invalid => self.invalid += 1,
             _ => match run.entry.start() {
                 None => self.undated += 1,
                 Some(start) => self.misdated += usize::from(!is_possible(start, now)),
@@ -211,9 +205,8 @@ impl LeftOut {
 
 impl TrendFlags {
     fn takes(&self, run: &RunEntry, now: Timestamp) -> bool {
-        let is_doubtful = run.status == Status::Imported || run.validity == Validity::Invalid;
         let is_dated = run.start().is_some_and(|start| is_possible(start, now));
-        run.has_ended() && is_dated && (self.all || !is_doubtful)
+        run.has_ended() && is_dated && (self.all || run.validity != Validity::Invalid)
     }
 }
 

@@ -17,7 +17,7 @@ use super::table::Table;
 use crate::{
     analysis::{
         change_points::FEWEST_VALUES,
-        trend::{TrendFigure, TrendRow},
+        trend::{AlarmRule, TrendFigure, TrendFigureName, TrendRow},
     },
     plain::plain,
     units::many,
@@ -120,7 +120,8 @@ fn is_short(row: &TrendRow) -> bool {
 
 fn cells(row: &TrendRow) -> Vec<String> {
     let mut cells = vec![row.key.series.clone(), row.runs.to_string(), row.days.to_string()];
-    for figure in &row.figures {
+    // Of the maximum the largest of all days stands there.
+    for figure in row.figures.iter().filter(|own| own.figure != TrendFigureName::Max) {
         cells.push(time(figure.median_ns));
         cells.push(time(figure.points.last().map(|point| point.ns)));
     }
@@ -132,7 +133,7 @@ fn cells(row: &TrendRow) -> Vec<String> {
 
 /// What was seen after the same day, of the same runs and since the same day, with or without a
 /// change beside it.
-type AlarmsAlike<'a> = (&'a str, &'a str, bool, String, bool);
+type AlarmsAlike<'a> = (&'a str, &'a str, bool, String, bool, AlarmRule);
 
 /// A line for each of them.
 fn alarms(rows: &[TrendRow]) -> Vec<String> {
@@ -141,18 +142,24 @@ fn alarms(rows: &[TrendRow]) -> Vec<String> {
         for figure in &row.figures {
             for alarm in &figure.alarms {
                 let (day, since) = (alarm.day.as_str(), alarm.since.as_str());
-                let key = (day, since, alarm.is_worse, title(row), alarm.has_change);
+                let key = (day, since, alarm.is_worse, title(row), alarm.has_change, alarm.rule);
                 let what = format!("{} of {}", called(figure.figure), row.key.series);
                 alike.entry(key).or_default().push(what);
             }
         }
     }
-    let line =
-        |((day, since, is_worse, title, has_change), what): (AlarmsAlike<'_>, Vec<String>)| {
-            let word = direction(is_worse);
-            let alone = if has_change { "" } else { ", no change near it" };
-            format!("{day}: alarm, {word} since {since}, {title}: {}{alone}", what.join(", "))
+    let line = |((day, since, is_worse, title, has_change, rule), what): (
+        AlarmsAlike<'_>,
+        Vec<String>,
+    )| {
+        let word = direction(is_worse);
+        let alone = if has_change { "" } else { ", no change near it" };
+        let alarm = match rule {
+            AlarmRule::Ranks => "alarm",
+            AlarmRule::GrossJump => "alarm (gross jump)",
         };
+        format!("{day}: {alarm}, {word} since {since}, {title}: {}{alone}", what.join(", "))
+    };
     alike.into_iter().map(line).collect()
 }
 
@@ -171,7 +178,10 @@ pub fn left_out(counts: &[(usize, &str, &str)]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::trend::testing::{alarm, change, row};
+    use crate::{
+        analysis::trend::TrendAlarm,
+        report::trend::testing::{alarm, change, row},
+    };
 
     #[test]
     fn what_rows_have_in_common_stands_above_them_and_the_rest_tells_them_apart() {
@@ -194,6 +204,8 @@ mod tests {
         own.figures[0].changes = vec![change("2026-10-07", 1.5)];
         own.figures[0].alarms = vec![alarm("2026-10-15", true)];
         own.figures[1].alarms = vec![alarm("2026-10-20", false)];
+        let jump = TrendAlarm { rule: AlarmRule::GrossJump, ..alarm("2026-10-21", true) };
+        own.figures[1].alarms.push(jump);
         let said = text(&[own], None, 0);
         for part in [
             "2026-10-07: worse, vm, timer, no load started, 60 s, fifo 90\n    cpu0: p99 50.0 us \
@@ -202,7 +214,9 @@ mod tests {
             "2026-10-15: alarm, worse since 2026-10-07, vm, timer, no load started, 60 s, fifo \
              90: p99 of cpu0\n",
             "2026-10-20: alarm, worse since 2026-10-07, vm, timer, no load started, 60 s, fifo \
-             90: usual max of cpu0, no change near it\n(An alarm judges the nights until then",
+             90: usual max of cpu0, no change near it\n",
+            "2026-10-21: alarm (gross jump), worse since 2026-10-07, vm, timer, no load started, \
+             60 s, fifo 90: usual max of cpu0\n(An alarm judges the nights until then",
         ] {
             assert!(said.contains(part), "{said}");
         }

@@ -153,7 +153,9 @@ fn meanings(run_length: u32) -> Vec<String> {
         format!(
             "An alarm is what a look after each night would have seen first: one in {run_length} \
              nights is false, over all rows together. It judges the nights until then, a change \
-             all nights and rows: an alarm without a change near it may be false, or too new."
+             all nights and rows: an alarm without a change near it may be false, or too new. \
+             Three nights each over twice the largest of the nights before (a gross jump) are an \
+             alarm too."
         ),
     ]
 }

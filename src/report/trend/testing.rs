@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use crate::analysis::trend::{
-    KernelThere, TrendAlarm, TrendChange, TrendFigure, TrendFigureName, TrendKey, TrendPoint,
-    TrendRow,
+    AlarmRule, KernelThere, TrendAlarm, TrendChange, TrendFigure, TrendFigureName, TrendKey,
+    TrendPoint, TrendRow,
 };
 
 pub(super) fn point(day: &str, ns: i64) -> TrendPoint {
@@ -31,7 +31,8 @@ pub(super) fn change(day: &str, ratio: f64) -> TrendChange {
 /// Since 2026-10-07.
 pub(super) fn alarm(day: &str, has_change: bool) -> TrendAlarm {
     let (day, since) = (day.into(), "2026-10-07".into());
-    TrendAlarm { day, since, is_worse: true, points_ago: 0, has_change }
+    let rule = AlarmRule::Ranks;
+    TrendAlarm { day, since, rule, is_worse: true, points_ago: 0, has_change }
 }
 
 pub(super) fn row(series: &str) -> TrendRow {

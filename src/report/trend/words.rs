@@ -42,6 +42,7 @@ pub(super) const fn called(figure: TrendFigureName) -> &'static str {
     match figure {
         TrendFigureName::P99 => "p99",
         TrendFigureName::BlockMax => "usual max",
+        TrendFigureName::Max => "max",
     }
 }
 
