@@ -8,6 +8,7 @@ mod deadline;
 mod drop_in;
 mod echo;
 mod empty_values;
+mod exit_codes;
 mod export;
 mod flags;
 mod gates;
@@ -45,7 +46,10 @@ use clap::{
     parser::ValueSource,
 };
 
-use self::run::of_probe::{GLOBAL, name_other_probes, probe_first};
+use self::{
+    exit_codes::ExitCodes,
+    run::of_probe::{GLOBALS, name_other_probes, probe_first},
+};
 use crate::{
     lab::guest::init,
     loads::{self, protocol::SUBCOMMAND, supervisor},
@@ -77,6 +81,12 @@ struct Cli {
     /// Where runs are kept [default: $TARDY_STORE, or $XDG_DATA_HOME/tardy/runs]
     #[arg(long, global = true, value_name = "DIR", display_order = 900)]
     store: Option<PathBuf>,
+    /// Exit codes for a caller that reads tardy's otherwise [default: tardy]
+    ///
+    /// To kselftest 2, 3 and 4 are an expected failure, an unexpected pass and a skipped test, and
+    /// to rtla 1 is an error and 2 a limit that was met.
+    #[arg(long, global = true, value_name = "PROGRAM", display_order = 901)]
+    exit_codes: Option<ExitCodes>,
     /// Print the licenses of everything in this program, and its sources
     #[arg(long)]
     licenses: bool,
@@ -240,23 +250,25 @@ fn run_command() -> ExitCode {
     {
         return licenses::print();
     }
+    let codes = ExitCodes::asked(&argv);
     let (cli, names_store) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => {
             output::explain(&error);
             // Help and version are not errors.
-            let failed = || drop_in::exit_of_error(&argv).code().into();
+            let failed = || codes.code(drop_in::exit_of_error(&argv)).into();
             return if error.use_stderr() { failed() } else { ExitCode::SUCCESS };
         }
     };
     let fits = cli.refuse_idle_store(names_store).and_then(|()| cli.refuse_idle_licenses());
     let failed = drop_in::exit_of_error(&argv);
+    let codes = cli.exit_codes.unwrap_or(codes);
     let done = fits.and_then(|()| dispatch(cli, argv));
     match done {
-        Ok(exit) => exit.code().into(),
+        Ok(exit) => codes.code(exit).into(),
         Err(error) => {
             output::complain(&error);
-            failed.code().into()
+            codes.code(failed).into()
         }
     }
 }
@@ -300,11 +312,12 @@ fn probe_name_first(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The place of the verb: behind options of tardy itself, of which one has a value.
+/// The place of the verb: behind options of tardy itself, of which some have a value.
 fn verb_at(words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     while words.get(at)?.as_encoded_bytes().starts_with(b"-") {
-        at += if words.get(at)? == GLOBAL { 2 } else { 1 };
+        let has_value = GLOBALS.iter().any(|option| words.get(at).is_some_and(|own| own == option));
+        at += if has_value { 2 } else { 1 };
     }
     Some(at)
 }
@@ -416,11 +429,9 @@ mod tests {
         let with_values = |arg: &&Arg| arg.get_action().takes_values();
         let definition = Cli::command();
         let with_values: Vec<_> = definition.get_arguments().filter(with_values).collect();
-        assert_eq!(
-            with_values.iter().map(|arg| arg.get_long()).collect::<Vec<_>>(),
-            [Some("store")]
-        );
-        assert_eq!(GLOBAL, "--store");
+        let named = with_values.iter().filter_map(|arg| arg.get_long());
+        let named: Vec<String> = named.map(|long| format!("--{long}")).collect();
+        assert_eq!(named, GLOBALS);
         for (words, place) in [
             ("tardy run noise", Some(1)),
             ("tardy --store run ab", Some(3)),

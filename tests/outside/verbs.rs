@@ -185,6 +185,50 @@ fn rm_removes_what_it_was_told_and_nothing_that_is_being_measured_or_not_its_own
     assert!(gone("b") && gone("live"));
 }
 
+#[test]
+fn rm_of_conditions_takes_old_runs_and_keeps_what_has_no_date_or_is_in_progress() {
+    let store = Store::new();
+    for name in ["old", "new", "undated", "other"] {
+        store.measure(name, &["--duration", "100ms"]);
+    }
+    let dated = |name: &str, date: &str| {
+        let file = store.runs().join(name).join("run.json");
+        let mut run: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        run["started_at"] = date.into();
+        std::fs::write(&file, run.to_string()).unwrap();
+    };
+    dated("old", "2020-01-01T00:00:00Z");
+    dated("undated", "1970-01-01T00:00:07Z");
+    let is_there = |name: &str| store.runs().join(name).exists();
+    let said = store.run(&["rm", "--older-than", "90d"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.ends_with("runs/old\n") && said.out.lines().count() == 1, "{said:?}");
+    assert!(!is_there("old") && is_there("new") && is_there("undated"));
+    let none = store.run(&["rm", "--where", "name=o*", "--older-than", "90d"]);
+    assert!(none.err.contains("No such runs in ") && is_there("other"), "{none:?}");
+    let measured = store.start_measuring("one", &[]);
+    let said = store.run(&["rm", "--where", "name=o*"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("kept: ") && said.err.contains("still being measured"), "{said:?}");
+    assert!(!is_there("other") && is_there("one"));
+    store.interrupt("one", measured);
+    let both = store.run(&["rm", "new", "--older-than", "90d"]);
+    assert!(both.code == Some(2) && is_there("new"), "{both:?}");
+}
+
+#[test]
+fn exit_codes_are_those_that_the_caller_reads() {
+    let store = Store::new();
+    let fake = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--unpaced", "--samples", "2000"];
+    let of = |more: &[&str]| store.run(&[&fake[..], more].concat()).code;
+    assert_eq!(of(&["--gate", "max<1ns", "--exit-codes", "rtla"]), Some(2));
+    assert_eq!(of(&["--gate", "max<1ns", "--exit-codes=kselftest"]), Some(1));
+    assert_eq!(of(&["--exit-codes=kselftest"]), Some(0));
+    assert_eq!(of(&["--exit-codes=kselftest", "--nonsense"]), Some(1), "a refused command line");
+    assert_eq!(of(&["--exit-codes=nonsense"]), Some(2));
+}
+
 /// What tardy writes to a terminal.
 fn on_a_terminal(store: &Store, arguments: &str, colour: &str) -> String {
     let mut command = Command::new("script");

@@ -87,7 +87,8 @@ pub(crate) fn has(command: &Command, option: &Arg) -> bool {
 /// Shown arguments: those without a name first, then one heading after the other.
 fn sorted(command: &Command) -> Vec<&Arg> {
     let is_shown = |argument: &&Arg| {
-        let is_usual = ["help", "version", "store"].contains(&argument.get_id().as_str());
+        let is_usual =
+            ["help", "version", "store", "exit_codes"].contains(&argument.get_id().as_str());
         !argument.is_hide_set()
             && (!is_usual || command.get_name() == "tardy" && !is_help(argument))
     };

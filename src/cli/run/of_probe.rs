@@ -53,8 +53,8 @@ fn info(options: &ProbeOptions) -> &'static ProbeInfo {
 
 const DEFAULT: &ProbeOptions = &PROBE_OPTIONS[0];
 
-/// The option of every command that takes a value.
-pub(in crate::cli) const GLOBAL: &str = "--store";
+/// The options of every command that take a value.
+pub(in crate::cli) const GLOBALS: [&str; 2] = ["--store", "--exit-codes"];
 
 /// What follows `--`.
 const COMMAND: &str = "command";
@@ -252,7 +252,7 @@ fn takes_next_word(verb: &Command, option: &str) -> bool {
             is_named && arg.get_action().takes_values() && !arg.is_require_equals_set()
         })
     };
-    option == GLOBAL
+    GLOBALS.contains(&option)
         || takes(verb)
         || PROBE_OPTIONS.iter().any(|options| takes(&(options.augment)(Command::new(options.name))))
 }
