@@ -155,22 +155,30 @@ fn place(series: &SeriesSummary) -> String {
     }
 }
 
-/// That threads which never sleep had their CPUs all the time; `None` if they did not spin.
+/// That threads which never sleep had their CPUs all the time, or that a gap was longer than the
+/// run; `None` if they did not spin.
 fn no_gap(document: &Document) -> Option<String> {
     let ProbeRecord::Noise(noise) = &document.probe else { return None };
     let over = Nanos(noise.gap_over_ns);
+    if cpu_that_lost_most(document).is_some_and(|(_, share)| share > 0.0) {
+        let lost = most_lost(document);
+        return Some(format!("No gap above {over} began and ended within the run, but{lost}"));
+    }
     document.has_values().then(|| format!("No gap above {over} was found."))
 }
 
 /// Of threads that never sleep, the CPU that lost the largest share of its time.
-fn most_lost(document: &Document) -> String {
+fn cpu_that_lost_most(document: &Document) -> Option<(&SeriesSummary, f64)> {
     let lost = document.wakeups().filter_map(|series| {
         let name = format!("{}/lost", series.name);
         let figure = document.figures.iter().find(|figure| figure.name == name)?;
         Some((series, figure.mean?))
     });
-    let most = lost.max_by(|a, b| a.1.total_cmp(&b.1));
-    most.map_or_else(String::new, |(series, share)| {
+    lost.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn most_lost(document: &Document) -> String {
+    cpu_that_lost_most(document).map_or_else(String::new, |(series, share)| {
         format!(" {} lost {}% of its time.", place(series), figures::number(share))
     })
 }
@@ -408,6 +416,17 @@ mod tests {
         let parameters = NoiseParameters { gap_over_ns: 1_000, cpus: "0-1".into() };
         without.probe = ProbeRecord::Noise(parameters);
         assert!(headline(&without).starts_with("No gap above 1.00 us was found"));
+        let mut starved = without.clone();
+        starved.series.clone_from(&noise.series);
+        starved.series.iter_mut().for_each(|series| {
+            series.count = 0;
+            series.max = None;
+            series.percentiles.clear();
+        });
+        assert_eq!(
+            headline(&starved),
+            "No gap above 1.00 us began and ended within the run, but CPU 1 lost 2.50% of its time."
+        );
         without.figures.clear();
         assert_eq!(headline(&without), "Nothing was measured.");
         assert_eq!(
