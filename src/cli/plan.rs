@@ -1,5 +1,6 @@
 //! `tardy plan`: from a file to cells, from their runs to a table and an exit code.
 
+mod cell_gates;
 mod progress;
 mod record;
 
@@ -27,11 +28,13 @@ use crate::{
     plain::{plain_path, shell_word},
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
-    run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory},
+    run::{CellStatus, Document, PLAN, PlanRecord, PlanStatus, Run, RunDirectory},
     store::{Store, beside, check_name, typed},
     sys::signals::Quit,
     units::Nanos,
 };
+pub(super) use cell_gates::{CellGate, gates_of, repeated};
+use cell_gates::{put_gates, with_those_of, with_those_of_file};
 use progress::PlanStatusView;
 use record::{commands_of, record};
 
@@ -109,25 +112,6 @@ struct ShownPlan<'a> {
     gates: Option<&'a [CellGate]>,
 }
 
-/// A gate, and what one cell says of it.
-#[derive(Serialize)]
-pub(super) struct CellGate {
-    /// The path of the cell; of a gate for all repeats of a cell, its name.
-    pub(super) cell: String,
-    #[serde(flatten)]
-    pub(super) result: GateResult,
-}
-
-/// The gates that a plan was begun with, from its command line; none where that cannot be read.
-pub(super) fn gates_of(record: &PlanRecord) -> GateFlags {
-    let is_verb = |word: &&String| matches!(word.as_str(), "plan" | "suite");
-    let words = record.argv.iter().skip_while(|word| !is_verb(word)).skip(1);
-    let plan = Command::new("plan").no_binary_name(true).ignore_errors(true);
-    let matches = PlanFlags::augment_args(plan).try_get_matches_from(words);
-    let flags = matches.ok().and_then(|found| GateFlags::from_arg_matches(&found).ok());
-    flags.unwrap_or_default()
-}
-
 impl MeasuringFlags {
     /// Measures the plan of this text, or continues with the one that is named; `then` is called
     /// with the directory of what was measured, and where that is, before the result is printed.
@@ -138,8 +122,18 @@ impl MeasuringFlags {
         argv: Vec<String>,
         then: impl FnOnce(&RunDirectory, &Path) -> Result<()>,
     ) -> Result<Exit> {
-        let gates = self.gates.find(store)?;
-        let request = self.request(text, (store, verb), argv, &gates)?;
+        let (request, gates) = match text {
+            None => {
+                let request = self.resumed(store)?;
+                let gates = with_those_of(&self.gates, &request.record)?.find(store)?;
+                (request, gates)
+            }
+            Some(text) => {
+                let plan = Plan::parse(&text.text, &text.name)?;
+                let gates = with_those_of_file(&self.gates, &plan, &text.name)?.find(store)?;
+                (self.request(text, plan, (store, verb), argv, &gates)?, gates)
+            }
+        };
         if self.check {
             match self.format.is_json() {
                 true => output::put_json(&request.record)?,
@@ -205,13 +199,12 @@ impl MeasuringFlags {
     /// Checks everything that can be checked before anything is changed.
     fn request(
         &self,
-        text: Option<PlanText>,
+        PlanText { text, name: shown }: PlanText,
+        plan: Plan,
         (store, verb): (&Store, &str),
         argv: Vec<String>,
         gates: &RunGates,
     ) -> Result<PlanRequest> {
-        let Some(PlanText { text, name: shown }) = text else { return self.resumed(store) };
-        let plan = Plan::parse(&text, &shown)?;
         let cells = plan.rows.len().saturating_mul(plan.repeat as usize);
         ensure!(cells <= MOST_CELLS, "{shown}: {cells} cells; at most {MOST_CELLS} are measured");
         let mut lengths = Vec::new();
@@ -346,42 +339,6 @@ fn length(
     let refused = |error| anyhow::anyhow!("{}", reason(&name_other_probes(error)));
     let flags = matches.and_then(|matches| RunFlags::from_arg_matches(&matches));
     flags.map_err(refused)?.cell_length(store, gates, repeat as usize, is_first)
-}
-
-/// What all repeats of each cell say of gates that name other runs.
-pub(super) fn repeated(
-    record: &PlanRecord,
-    runs: &[Option<Run>],
-    gates: &RunGates,
-) -> Result<Vec<CellGate>> {
-    let mut names: Vec<&str> = Vec::new();
-    let mut found = Vec::new();
-    for cell in &record.cells {
-        if names.contains(&cell.name.as_str()) {
-            continue;
-        }
-        names.push(&cell.name);
-        let own = record.cells.iter().zip(runs).filter(|(other, _)| other.name == cell.name);
-        let own: Vec<&Run> = own.filter_map(|(_, run)| run.as_ref()).collect();
-        let named = |result| CellGate { cell: cell.name.clone(), result };
-        found.extend(gates.decide_worse(&own)?.into_iter().map(named));
-    }
-    Ok(found)
-}
-
-/// The table of reasons, under the name of each cell.
-fn put_gates(record: &PlanRecord, found: &[CellGate]) -> Result<()> {
-    let named = |gate: &CellGate| {
-        let is_it = |cell: &&PlanCell| cell.path.as_ref() == Some(&gate.cell);
-        let cell = record.cells.iter().find(is_it);
-        let cell = cell.map(|cell| format!("{}, repeat {}", cell.name, cell.repeat));
-        let cell = cell.unwrap_or_else(|| format!("{}, all repeats", gate.cell));
-        let series = gate.result.series.as_deref().unwrap_or("all");
-        let series = Some(format!("{cell}: {series}"));
-        GateResult { series, ..gate.result.clone() }
-    };
-    let all: Vec<GateResult> = found.iter().map(named).collect();
-    gates::put((!all.is_empty()).then_some(all.as_slice()))
 }
 
 #[cfg(test)]

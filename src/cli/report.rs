@@ -212,8 +212,8 @@ impl PictureFormat {
 }
 
 /// Writes the page of a plan, with those of its runs, and says nothing of it.
-pub(super) fn plan_page(directory: &Path, file: &Path) -> Result<()> {
-    matrix::Campaign::of_plan(directory).write(file, None).map(drop)
+pub(super) fn plan_page(directory: &Path, file: &Path, most: Option<u32>) -> Result<()> {
+    matrix::Campaign::of_plan(directory).write(file, most).map(drop)
 }
 
 /// Writes the page.

@@ -36,6 +36,11 @@ pub(super) struct SuiteFlags {
     /// Measure all loads, and longer: about an hour
     #[arg(long, conflicts_with = "resume")]
     full: bool,
+    /// Largest number of pages of single runs beside index.html [default: 100]
+    ///
+    /// A page takes most of a megabyte. With 0, `tardy report RUN` writes that of a run later.
+    #[arg(long, value_name = "COUNT", help_heading = "Output")]
+    pages: Option<u32>,
     #[command(flatten)]
     measuring: MeasuringFlags,
 }
@@ -76,18 +81,18 @@ pub(super) fn suite(flags: &SuiteFlags, store: &Store, argv: Vec<String>) -> Res
         if let Some(findings) = &findings {
             check::keep(findings, directory)?;
         }
-        index(directory, place, flags.measuring.is_quiet())
+        index(directory, place, flags)
     })
 }
 
-fn index(directory: &RunDirectory, place: &Path, is_quiet: bool) -> Result<()> {
+fn index(directory: &RunDirectory, place: &Path, flags: &SuiteFlags) -> Result<()> {
     // Whatever has its path by now.
     let held = directory.path();
-    report::plan_page(&held, &held.join(INDEX)).with_context(|| {
+    report::plan_page(&held, &held.join(INDEX), flags.pages).with_context(|| {
         let shown = plain_path(place);
         format!("what was measured is kept in {shown}; its page could not be written")
     })?;
-    if !is_quiet {
+    if !flags.measuring.is_quiet() {
         output::notice(&format!("wrote {}", plain_path(&place.join(INDEX))));
     }
     Ok(())

@@ -43,10 +43,29 @@ pub struct Plan {
     pub budget_ns: Option<i64>,
     /// A command that restores what the prepare commands changed.
     pub undo: Option<String>,
+    /// Limits that its figures must keep.
+    pub gates: Vec<PlanGate>,
     /// For the lab: kernels as `tardy lab run --kernels` takes them.
     pub kernels: Vec<String>,
     /// Every combination of the axes, in the order of the file.
     pub rows: Vec<PlanRow>,
+}
+
+/// A limit as `--gate` takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanGate {
+    /// `p99.9<=80us`
+    pub text: String,
+    /// Its line in the file.
+    pub line: usize,
+}
+
+impl PlanGate {
+    /// What is wrong with it, in the file of this name.
+    #[must_use]
+    pub fn refusal(&self, file: &str, why: &str) -> String {
+        format!("{file}, line {}: gates: {why}", self.line)
+    }
 }
 
 /// One combination of a plan: what a cell is, but for its kernel and its number of repeats.

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use toml::Spanned;
 
 use super::{
-    Plan, PlanRow,
+    Plan, PlanGate, PlanRow,
     axes::{Axes, Entry, axes, wait_words},
     order::CellOrder,
     reading::{Reading, Words},
@@ -78,6 +78,11 @@ pub(super) fn plan(reading: &Reading<'_>, file: &PlanFile) -> Result<Plan> {
         pause_ns: reading.time("pause", file.pause.as_ref())?.unwrap_or(0),
         budget_ns,
         undo,
+        gates: file
+            .gates
+            .iter()
+            .map(|own| PlanGate { text: own.get_ref().clone(), line: reading.line(&own.span()) })
+            .collect(),
         kernels: file
             .kernels
             .iter()

@@ -22,6 +22,8 @@ pub(super) struct PlanFile {
     pub budget: Option<Spanned<String>>,
     pub undo: Option<Spanned<String>>,
     #[serde(default)]
+    pub gates: Vec<Spanned<String>>,
+    #[serde(default)]
     pub kernels: Vec<Spanned<String>>,
     #[serde(default)]
     pub policies: Vec<Spanned<String>>,

@@ -171,6 +171,12 @@ fn every_combination_of_the_axes_is_a_row_and_loads_are_outermost() {
     assert_eq!(plan.rows[0].flags, ["--interval=1ms", "--policy=fifo", "--priority=80"]);
     assert_eq!((plan.seed, plan.pause_ns), (Some(7), 1_000_000_000));
     assert_eq!((plan.budget_ns, plan.undo.as_deref()), (Some(600_000_000_000), Some("undo")));
+    let gates =
+        AXES.replace("repeat = 2\n", "repeat = 2\ngates = [\n\"max<1ms\",\n\"p99<=9us\"]\n");
+    let gates = Plan::parse(&gates, "p.toml").unwrap().gates;
+    let second = PlanGate { text: "p99<=9us".into(), line: 6 };
+    assert_eq!((gates.len(), &gates[1]), (2, &second));
+    assert_eq!(second.refusal("p.toml", "no"), "p.toml, line 6: gates: no");
 }
 
 #[test]

@@ -57,6 +57,9 @@ pub struct PlanRecord {
     pub spent_ns: u64,
     /// How often it was begun or resumed.
     pub sittings: u32,
+    /// Limits of the plan's file, as `--gate` takes them; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
     /// The command that restores what the prepare commands changed; null if it has none.
     pub undo: Option<String>,
     /// Whether a prepare command may have changed the machine since the last restore.
@@ -243,6 +246,7 @@ pub(crate) mod tests {
             budget_ns: None,
             spent_ns: 0,
             sittings: 1,
+            gates: Vec::new(),
             undo: None,
             is_prepared: false,
             rows: vec!["a".into(), "b".into()],

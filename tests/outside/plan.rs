@@ -247,6 +247,19 @@ fn gates_hold_for_every_cell_and_decide_the_exit_code() {
         cells.sort_unstable();
         assert_eq!(cells, ["a", "a", "b", "b"], "{said:?}");
     }
+    let with = |gates: &str| {
+        let file = write(&store, &TINY.replace("seed = 7", &format!("seed = 7\ngates = {gates}")));
+        store.run(&["plan", &file, "--name=own", "--json", "--quiet", "--gate", "max<1h"])
+    };
+    let own = with("[\"max<1ns\"]");
+    let found: Value = serde_json::from_str(&own.out).unwrap_or_default();
+    assert_eq!((own.code, list(&found["gates"]).len()), (Some(1), 8), "{own:?}");
+    assert_eq!(store.run(&["plan", "--resume", "own", "--quiet"]).code, Some(1), "they stay");
+    let said = store.run(&["export", "own", "--to", "tap"]);
+    assert_eq!(said.out.matches("\nnot ok ").count(), 4, "{said:?}");
+    let refused = with("[\"max<1h\",\n\"p95<=1us\"]");
+    assert!(refused.err.contains("line 6: gates: \"p95<=1us\": unknown metric"), "{refused:?}");
+    let file = write(&store, TINY);
     let refused = store.run(&["plan", &file, "--gate", "cpu7:max<1h"]);
     assert!(refused.err.contains("unknown series cpu7"), "{}", refused.err);
 }
@@ -477,6 +490,13 @@ fn a_suite_says_what_it_would_do_and_keeps_gates_and_resuming_of_plans() {
     let both = store.run(&["suite", "--quick", "--full"]);
     assert_eq!(both.code, Some(2), "{both:?}");
     assert!(fs::read_dir(store.path()).unwrap().next().is_none(), "nothing was measured");
+    let file = write(&store, &TINY.replace("\"tiny\"", "\"suite-tiny\""));
+    assert_eq!(store.run(&["plan", &file, "--name=x", "--quiet"]).code, Some(0));
+    let done = store.run(&["suite", "--resume", "x", "--pages", "0", "--quiet"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(
+        place(&store).join("index.html").is_file() && !place(&store).join("index.pages").exists()
+    );
 }
 
 #[test]

@@ -17,6 +17,8 @@ use crate::{
         cell::guest_runner::GuestRunner,
         matrix::cell_runner::{CellRunner, cell_arguments},
     },
+    plain::plain_path,
+    plan::Plan,
     report::{
         gate::Gate,
         gate_decision::{GateResult, GateVerdict, decide},
@@ -72,6 +74,22 @@ pub(super) struct LabGates {
     limits: Vec<Gate>,
     baselines: Vec<(String, Baseline)>,
     margin: Option<f64>,
+}
+
+impl LabGates {
+    /// Adds the limits of a plan's file.
+    ///
+    /// # Errors
+    /// One that is not a limit, with its line.
+    pub(super) fn take_those_of(&mut self, plan: &Plan, file: Option<&Path>) -> Result<()> {
+        let file = file.map_or_else(|| plan.name.clone(), plain_path);
+        for gate in &plan.gates {
+            let limit: Result<Gate, _> = gate.text.parse();
+            let limit = limit.map_err(|why| anyhow!(gate.refusal(&file, &why.to_string())))?;
+            self.limits.push(limit);
+        }
+        Ok(())
+    }
 }
 
 impl LabGateFlags {

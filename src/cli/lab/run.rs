@@ -140,7 +140,8 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     let rows = flags.rows(&plan, flags.plan.as_deref())?;
     let sources = flags.sources(&plan)?;
     has_boxes(&rows, &sources)?;
-    let gates = flags.gates.read(flags.is_counted())?;
+    let mut gates = flags.gates.read(flags.is_counted())?;
+    gates.take_those_of(&plan, flags.plan.as_deref())?;
     let jobs = flags.jobs()?;
     let quit = Quit::listen().context("cannot listen for signals")?;
     let cache = lab::cache()?;

@@ -48,6 +48,7 @@ pub(super) fn record(plan: &Plan, lengths: &[u64], seed: u64) -> PlanRecord {
         budget_ns: plan.budget_ns.map(i64::unsigned_abs),
         spent_ns: 0,
         sittings: 1,
+        gates: plan.gates.iter().map(|gate| gate.text.clone()).collect(),
         undo: plan.undo.clone(),
         is_prepared: false,
         rows: distinct(plan.rows.iter().map(|row| &row.row)),
