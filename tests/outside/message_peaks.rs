@@ -276,10 +276,13 @@ fn an_end_that_spins_or_is_elsewhere_is_not_traced_and_the_page_shows_what_is() 
         return skip("round trips cannot be traced here");
     }
     let asked = ["--transport", "tcp", "--duration", "500ms", "--name", "r"];
-    assert_eq!(store.run(&[&TRACED[..], &asked].concat()).code, Some(0));
-    let page = store.page(&["r"]);
-    let run: &Value = &page["runs"][0];
-    let first = &list(&run["peaks"]["peaks"])[0];
-    assert_eq!(first["series"], "rtt", "{first}");
-    assert_eq!(list(&first["ways"]).len(), 2, "{first}");
+    // Where tardy itself waits for a CPU, events of some late round trips are overwritten.
+    eventually("the worst round trip is read whole", || {
+        assert_eq!(store.run(&[&TRACED[..], &asked].concat()).code, Some(0));
+        let page = store.page(&["r"]);
+        let first = &list(&page["runs"][0]["peaks"]["peaks"])[0];
+        assert_eq!(first["series"], "rtt", "{first}");
+        assert_eq!(store.run(&["rm", "r"]).code, Some(0));
+        list(&first["ways"]).len() == 2
+    });
 }
