@@ -209,12 +209,16 @@ pub(super) fn cyclictest(
     let (document, held) = run::record(&asked, store, argv)?;
     flags.put(&document, &held)?;
     if !flags.quiet {
-        let mut caveats = String::new();
-        document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::notice(caveats.trim_end());
+        notice_caveats(&document);
     }
     // As cyclictest, which says by its output alone whether it broke off.
     Ok(exit_of_setup(&document))
+}
+
+fn notice_caveats(document: &crate::run::Document) {
+    let mut caveats = String::new();
+    document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
+    output::notice(caveats.trim_end());
 }
 
 /// What the parser of `tardy run` says, without the word and the hint that it puts around.

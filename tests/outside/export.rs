@@ -120,7 +120,7 @@ fn the_drop_in_for_oslat_prints_what_readers_of_it_take() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let record = store.show("r");
     let series = &list(&record["series"])[0];
-    // Row 1 has what is no interruption: with it all turns are in the table.
+    // Row 1 has the turns without an interruption: the table has all turns.
     let json: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let rows = json["thread"]["0"]["histogram"].as_object().unwrap();
     let turns = whole(&list(&record["conditions"]["threads"])[0]["turns"]);

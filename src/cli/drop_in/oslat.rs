@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, CommandFactory as _, FromArgMatches as _};
 
-use super::{length::seconds_of, unlabelled, words};
+use super::{length::seconds_of, notice_caveats, unlabelled, words};
 use crate::{
     cli::{Cli, Exit, Verb, output, report, run, setup::exit_of_setup, verb_at},
     exchange::export::{
@@ -14,7 +14,6 @@ use crate::{
         oslat::{OslatStyle, OslatTable},
         rt_tests::VERSION,
     },
-    report::terminal,
     run::{Document, Run, RunDirectory, Status},
     store::Store,
     sys::{
@@ -112,9 +111,7 @@ pub(in crate::cli) fn oslat<E: Into<anyhow::Error>>(
     }
     flags.put(&document, &held)?;
     if !flags.quiet {
-        let mut caveats = String::new();
-        document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::notice(caveats.trim_end());
+        notice_caveats(&document);
     }
     Ok(exit_of_setup(&document))
 }
