@@ -41,7 +41,7 @@ use crate::{
 /// For a plan the page has the matrix of its cells; for several plans, all matrices side by side,
 /// each judged row by row against the first. For `tardy ab` it has the answer, the interim analyses
 /// and the blocks. Each run has its own page, in a directory beside the first page: for x.html in
-/// x.pages.
+/// x.pages. These pages share one viewer, a script in that directory.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
     /// Paths, names, starts of ids, `last` or `last~1`; or plans, or one `tardy ab`
@@ -57,7 +57,8 @@ pub(super) struct ReportFlags {
     output: PathBuf,
     /// For a plan or `tardy ab`: largest number of pages of single runs [default: 100]
     ///
-    /// Each has about 1 MB. Pages are made in the order of measurement. 0 makes none.
+    /// Each has about 100 kB. All of them share one viewer of 0.8 MB, in the same directory. Pages
+    /// are made in the order of measurement. 0 makes none.
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
     #[command(flatten)]

@@ -15,6 +15,7 @@ use super::{
     lock,
     plan_record::{PLAN, PLAN_LOCK},
     removal::{HeldDirectory, RemovableRun, RemoveError, opened},
+    viewer_name::is_viewer,
 };
 use crate::draft;
 
@@ -137,14 +138,15 @@ impl Below {
         Ok(Self { name, directory, runs, empty, files: Vec::new() })
     }
 
-    /// A directory of pages.
+    /// A directory of pages, with the viewers that they share.
     fn of_pages(path: &Path, above: &RunDirectory, name: OsString) -> Result<Self, RemoveError> {
         let unread = |error: io::Error| none(path, &error.to_string());
         let directory = above.entered(&name).map_err(unread)?;
         let mut files = Vec::new();
         for (page, kind) in directory.listed().map_err(unread)? {
-            let is_page = Path::new(target(&page)).extension().is_some_and(|kind| kind == "html");
-            if kind != FileType::RegularFile || !is_page {
+            let own = target(&page);
+            let is_page = Path::new(own).extension().is_some_and(|kind| kind == "html");
+            if kind != FileType::RegularFile || !(is_page || is_viewer(own)) {
                 return Err(foreign(path, &Path::new(&name).join(page)));
             }
             files.push(page);
@@ -195,6 +197,8 @@ mod tests {
             ("commands-2.log", ""),
             ("index.html", ""),
             ("index.pages/1.html", ""),
+            ("index.pages/tardy-viewer-0123456789abcdef.js", ""),
+            ("index.pages/.tardy-viewer-0123456789abcdef.js.9f86d081884c7d65.tmp", ""),
             ("cells/a-1/run.json", RECORD),
             ("cells/a-1/series.hlog", ""),
             ("cells/b-1/run.json", RECORD),

@@ -72,6 +72,7 @@ mod texts;
 pub mod trace;
 pub mod tracks;
 mod version1;
+pub mod viewer_name;
 pub mod without_host;
 
 pub use ab_record::{

@@ -253,6 +253,16 @@ fn pages_go_through_no_link_and_into_no_pipe() {
     let at = |name: &str| store.path().join(name);
     fs::create_dir(at("other")).unwrap();
     fs::write(at("other/0001.html"), "kept").unwrap();
+    let first = store.run(&["report", "p", "-o", "y.html"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let names = fs::read_dir(at("y.pages")).unwrap().map(|entry| entry.unwrap().path());
+    let viewer = names.filter(|path| path.extension().is_some_and(|kind| kind == "js")).last();
+    let viewer = viewer.unwrap();
+    fs::remove_file(&viewer).unwrap();
+    symlink(at("other/0001.html"), &viewer).unwrap();
+    let again = store.run(&["report", "p", "-o", "y.html"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(fs::symlink_metadata(&viewer).unwrap().is_file(), "the link was replaced");
     symlink(at("other"), at("x.pages")).unwrap();
     let said = store.run(&["report", "p", "-o", "x.html"]);
     assert_eq!(said.code, Some(2), "{said:?}");

@@ -55,8 +55,14 @@ function sections(page: Page): HTMLElement[] {
   return [
     ...newer(page),
     ...(page.trend ? trendSections(page.trend) : page.matrix ? matrixSections(page, page.matrix) : runSections(page)),
-    h('footer', {}, `Made by tardy ${page.tardy_version}${page.made_at ? `, ${instant(page.made_at)}` : ''}. This page is one file and loads nothing.`),
+    h('footer', {}, `Made by tardy ${page.tardy_version}${page.made_at ? `, ${instant(page.made_at)}` : ''}. ${ofFiles()}`),
   ];
+}
+
+/** Which files the page is made of. */
+function ofFiles(): string {
+  const viewer = document.querySelector('script[src]')?.getAttribute('src');
+  return viewer ? `This page needs the file ${viewer} beside it, and loads nothing else.` : 'This page is one file and loads nothing.';
 }
 
 function runSections(page: Page): HTMLElement[] {

@@ -38,7 +38,14 @@ export class Tab {
     page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) say(`console ${message.type()}: ${message.text()}`); });
     page.on('pageerror', (error) => say(`error in the page: ${error.message}`));
     page.on('dialog', (dialog) => { say('a dialog was opened'); void dialog.dismiss(); });
-    page.on('request', (request) => { if (request.url() !== this.url && !request.url().startsWith('blob:')) say(`request to ${request.url()}`); });
+    page.on('request', (request) => { if (!this.mayLoad(request.url())) say(`request to ${request.url()}`); });
+  }
+
+  /** Itself, what it made, and the viewer beside it. */
+  mayLoad(url) {
+    const beside = new URL('.', this.url || 'file:///').href;
+    const isViewer = url.startsWith(beside) && /^tardy-viewer-[0-9a-f]{16}\.js$/.test(url.slice(beside.length));
+    return url === this.url || url.startsWith('blob:') || isViewer;
   }
 
   /** Loads the file at `path`, with nothing left of what was shown before. */

@@ -1,14 +1,15 @@
 // Every fixture page, checked as `check-page.mjs` does; and the bundle itself.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { launch, Tab, until } from './browser.mjs';
 import { Checker } from './check-page.mjs';
 import { FIXTURES } from './fixtures.mjs';
-import { inserted, makePages } from './make-pages.mjs';
+import { drawnAsData, sound } from './in-page.mjs';
+import { inserted, makePages, sharing } from './make-pages.mjs';
 
 const folder = fileURLToPath(new URL('../test-results', import.meta.url));
 const bundle = fileURLToPath(new URL('../../src/report/html/page.html', import.meta.url));
@@ -48,6 +49,26 @@ test('the bundle has its placeholders once, names no other host and stays below 
   assert.ok(html.length < 1e6);
   assert.ok(html.includes("default-src 'none'"));
   assert.ok(existsSync(bundle.replace('page.html', 'THIRD-PARTY.txt')));
+});
+
+test('a page that shares its viewer is as one that has its own, and without it says in words what is missing', async () => {
+  const command = 'tardy report /runs/a -o a.html';
+  const { path, viewer } = sharing(`${folder}/shared`, FIXTURES.alone(), command);
+  const shown = () => tab.page.evaluate(() => document.body.innerText);
+  await tab.show(path);
+  assert.deepEqual([...tab.reasons, ...await tab.page.evaluate(sound), ...await tab.page.evaluate(drawnAsData)], []);
+  assert.match(await shown(), /This page needs the file tardy-viewer-\w+\.js beside it, and loads nothing else\./);
+  assert.doesNotMatch(await shown(), /viewer is missing/);
+  // A script that a run brought along has no nonce.
+  await tab.page.evaluate(() => { const own = document.createElement('script'); own.textContent = 'window.hostile = 1'; document.body.append(own); });
+  assert.equal(await tab.page.evaluate(() => window.hostile), undefined);
+  renameSync(viewer, `${viewer}.moved`);
+  await tab.load(path);
+  const said = await shown();
+  assert.match(said, /its viewer is missing/);
+  assert.ok(said.includes(viewer.split('/').pop()) && said.includes(command), said);
+  const width = await tab.page.evaluate(() => document.scrollingElement.scrollWidth);
+  assert.ok(width <= 1440, `${width}`);
 });
 
 test('paper is light, leaves closed what is closed, and gives the screen back', async () => {

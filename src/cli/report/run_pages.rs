@@ -1,15 +1,19 @@
-//! The pages of single runs beside the page of the matrix that they are in.
+//! The pages of single runs beside the page of the matrix that they are in. They share one viewer.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::page_of;
 use crate::{
     cli::{gates::RunGates, output},
     draft::DraftDirectory,
-    plain::plain_path,
-    report::{html, plan_sheet::FoundRun, time_range::TimeRange},
+    plain::{plain_path, shell_word},
+    report::{html::SharedViewer, plan_sheet::FoundRun, time_range::TimeRange},
     run::Run,
     units::many,
 };
@@ -20,8 +24,8 @@ const PAGES: u32 = 100;
 /// The pages of single runs beside that of their matrix.
 pub(super) struct RunPages {
     directory: PathBuf,
-    /// The same, held open once a page is written.
-    open: Option<DraftDirectory>,
+    /// The same, held open once a page is written, with the viewer in it.
+    open: Option<(DraftDirectory, SharedViewer)>,
     most: u32,
     written: u32,
     /// Runs without their own page, for there are enough.
@@ -89,12 +93,13 @@ impl RunPages {
         let shown = || format!("cannot write into {}", self.directory.display());
         let open = match self.open.take() {
             Some(open) => open,
-            None => DraftDirectory::at(&self.directory).with_context(shown)?,
+            None => with_viewer(&self.directory).with_context(shown)?,
         };
-        let open = self.open.insert(open);
+        let (directory, viewer) = self.open.insert(open);
         let page = page_of(vec![run.clone()], TimeRange::ALL);
-        let text = html::render(&page).context("cannot write the data of the page")?;
-        open.replace(name.as_ref(), text.as_bytes()).with_context(shown)?;
+        let text = viewer.page(&page, &alone(path, &name), nonce()?);
+        let text = text.context("cannot write the data of the page")?;
+        directory.replace(name.as_ref(), text.as_bytes()).with_context(shown)?;
         self.written += 1;
         let directory = self.directory.file_name().unwrap_or_default().to_string_lossy();
         Ok(Some(format!("{}/{}", in_link(&directory), in_link(&name))))
@@ -124,6 +129,29 @@ impl RunPages {
     }
 }
 
+/// The directory of pages, made where it is absent, with the viewer that they share.
+fn with_viewer(path: &Path) -> Result<(DraftDirectory, SharedViewer)> {
+    let directory = DraftDirectory::at(path)?;
+    let viewer = SharedViewer::new()?;
+    // Before any page needs it.
+    directory.replace(viewer.name().as_ref(), viewer.text().as_bytes())?;
+    Ok((directory, viewer))
+}
+
+/// The command that makes one file of the page of a run.
+fn alone(run: &Path, page: &str) -> String {
+    // The path of a directory that is held open is of this process alone.
+    let run = fs::canonicalize(run).unwrap_or_else(|_| run.to_owned());
+    format!("tardy report {} -o {}", shell_word(&run), shell_word(Path::new(page)))
+}
+
+/// What scripts of one page alone are marked with.
+fn nonce() -> Result<u128> {
+    let mut random = [0; 16];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    Ok(u128::from_ne_bytes(random))
+}
+
 /// A file name as a part of a relative link.
 fn in_link(name: &str) -> String {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -137,11 +165,23 @@ fn in_link(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::RunDirectory;
 
     #[test]
     fn a_name_in_a_link_is_neither_a_scheme_nor_a_way_out() {
         assert_eq!(in_link("my plan.pages"), "my%20plan.pages");
         assert_eq!(in_link("javascript:x/..\u{e9}#?"), "javascript%3Ax%2F..%C3%A9%23%3F");
+    }
+
+    #[test]
+    fn the_command_for_one_file_names_the_run_wherever_it_is_typed() {
+        let said = alone(Path::new("/a b/cells/0001"), "1-0001.html");
+        assert_eq!(said, "tardy report '/a b/cells/0001' -o 1-0001.html");
+        let here = tempfile::tempdir().unwrap();
+        let held = RunDirectory::open_private(here.path()).unwrap();
+        let said = alone(&held.path(), "0001.html");
+        let run = shell_word(&here.path().canonicalize().unwrap());
+        assert_eq!(said, format!("tardy report {run} -o 0001.html"));
     }
 
     #[test]
