@@ -131,22 +131,25 @@ fn above(name: &str, from: i64, total: &Histogram<u64>, max: i64, blame: &Blame)
     let first = u64::try_from(from).unwrap_or(0).saturating_add(1);
     let (wakeups, ns) = within(total, first, u64::MAX, max);
     let mut sums = Sums::default();
-    let mut blamed = 0.0;
+    let (mut blamed, mut blamed_wakeups) = (0.0, 0.0);
     for (at, bucket) in blame.buckets.iter().enumerate() {
         let next = blame.buckets.get(at + 1).map_or(i64::MAX, |next| next.low_ns);
         let share = share_above(bucket, next, first, |from, to| within(total, from, to, max).1);
         blamed += bucket.ns as f64 * share;
+        blamed_wakeups += bucket.wakeups as f64 * share;
         for (cause, _, ns) in &bucket.parts {
             if let Some(of) = blame.causes.get(*cause as usize).filter(|_| share > 0.0) {
                 sums.add((of.cause, &of.name, of.basis), &of.series, *ns as f64 * share);
             }
         }
     }
+    // Of a run that was killed, the blame can be a moment ahead of the histogram.
+    let ns = ns.max(blamed);
     Band {
         name: name.into(),
         from,
         to: max,
-        wakeups,
+        wakeups: wakeups.max(blamed_wakeups as u64),
         ns: ns as u64,
         blamed_share: ratio(blamed, ns).min(1.0),
         causes: sums.largest(),
@@ -399,6 +402,25 @@ mod tests {
         assert_eq!(band.wakeups, 100);
         assert!((band.blamed_share - 1.0).abs() < 0.002);
         assert!((band.causes[0].ns as f64 / 10_300_000.0 - 1.0).abs() < 0.002, "{band:?}");
+    }
+
+    #[test]
+    fn blame_that_is_ahead_of_the_histogram_of_a_killed_run_stays_within_its_band() {
+        let total = total(&[(5_000, 9_900), (20_000, 100)]);
+        let bucket = LatencyBucket {
+            low_ns: 19_456,
+            wakeups: 103,
+            ns: 2_060_000,
+            parts: vec![(0, 103, 2_060_000)],
+        };
+        let blame = Blame {
+            causes: vec![cause("cpu0", Cause::Host, "steal")],
+            buckets: vec![bucket],
+            ..Blame::default()
+        };
+        let band = bands(&total, 20_000, &blame, &[]).swap_remove(0);
+        assert_eq!((band.wakeups, band.ns, band.blamed_share), (103, 2_060_000, 1.0));
+        assert_eq!(band.causes[0].ns, band.ns);
     }
 
     #[test]
