@@ -18,7 +18,8 @@ use super::{
 use crate::{
     draft::Draft,
     exchange::export::{
-        CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, TraceTimeline,
+        CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission,
+        TraceTimeline,
     },
     limits::export::MOST_BUCKETS,
     run::{CellStatus, PLAN, PlanRecord, Run, profile::Profile, series_name::is_called},
@@ -34,11 +35,12 @@ const WHOLE_US_NS: u64 = 1_000;
 /// Formats: metrics and histograms for readers of cyclictest and HdrHistogram, SQL engines,
 /// Prometheus and InfluxDB; single samples of a run with --raw (csv, parquet); stacks of a profile
 /// (folded, pprof); events around late samples for trace viewers such as ui.perfetto.dev (perfetto,
-/// chrome); and test reports (junit, tap, lava, bencher). A test report has the validity of each
-/// run and the result of each --gate; of a plan or suite, of each cell, by the gates that it was
-/// begun with unless others are named. An inconclusive gate is reported as skipped, and an invalid
-/// run as an error. The names of tests are made of probe, loads and series, or of plan, cell and
-/// series, and are alike every night.
+/// chrome); and test reports (junit, tap, lava, kcidb, bencher).
+///
+/// A test report has the validity of each run and the result of each --gate; of a plan or suite, of
+/// each cell, by the gates that it was begun with unless others are named. An inconclusive gate is
+/// reported as skipped, and an invalid run as an error. The names of tests are made of probe, loads
+/// and series, or of plan, cell and series, and are alike every night.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written, and every gate passed; 1 a gate failed, or \
                         --stop-over ended a run; 2 error; 3 a gate is inconclusive; 4 a run is \
@@ -59,6 +61,12 @@ pub(super) struct ExportFlags {
     /// Series to write as hgrm [default: all together]
     #[arg(long, value_name = "SERIES")]
     series: Option<String>,
+    /// Your name at KernelCI, for --to kcidb
+    #[arg(long, value_name = "ORIGIN", help_heading = "KCIDB")]
+    origin: Option<String>,
+    /// The tested build by its id in KCIDB, for --to kcidb: maestro:67f1c3
+    #[arg(long, value_name = "ID", help_heading = "KCIDB")]
+    build_id: Option<String>,
     #[command(flatten)]
     gates: GateFlags,
 }
@@ -70,23 +78,12 @@ fn formats() -> PossibleValuesParser {
 /// Writes the runs.
 pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     let format = ExportFormat::find(&flags.to).context("--to: no such format")?;
-    let has_series = matches!(format.write, ExportWriter::SeriesCounts(_));
-    ensure!(
-        has_series || flags.series.is_none(),
-        "--series is of --to hgrm; leave one of them out"
-    );
+    check_flags(flags, format)?;
     let (bytes, exit) = match format.write {
         ExportWriter::Counts(write) => (write(&counted(flags, store)?)?, Exit::Done),
         ExportWriter::RunCounts(write) => {
             let run = one_counted(flags, store)?;
-            let has_bins = format.name != "cyclictest";
-            if let Some(ns) = run.moves_ns(WHOLE_US_NS).filter(|_| has_bins) {
-                let moved = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
-                output::notice(&format!(
-                    "Latencies of some ms move by up to {moved} in a histogram of whole us: the \
-                     run has them to a thousandth of their value."
-                ));
-            }
+            warn_of_moves(&run, format);
             (write(&run)?, Exit::Done)
         }
         ExportWriter::SeriesCounts(write) => {
@@ -114,6 +111,10 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
             return to_file(flags, |out| write(&run, out));
         }
         ExportWriter::Checks(write) => checked(flags, store, write)?,
+        ExportWriter::Submitted(write) => {
+            let to = submission(flags)?;
+            checked(flags, store, |runs| write(runs, &to))?
+        }
         ExportWriter::Profile(write) => (profiled(flags, store, write)?, Exit::Done),
         ExportWriter::Timeline(write) => (write(&timeline(flags, store)?)?, Exit::Done),
         ExportWriter::TimelineFile(write) => {
@@ -140,6 +141,44 @@ impl ExportFlags {
     fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| path.as_os_str() != "-")
     }
+}
+
+/// Says by how much a histogram of whole us moves latencies.
+fn warn_of_moves(run: &CountedRun, format: &ExportFormat) {
+    let has_bins = format.name != "cyclictest";
+    if let Some(ns) = run.moves_ns(WHOLE_US_NS).filter(|_| has_bins) {
+        let moved = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        output::notice(&format!(
+            "Latencies of some ms move by up to {moved} in a histogram of whole us: the \
+             run has them to a thousandth of their value."
+        ));
+    }
+}
+
+/// Refuses what is of another format.
+fn check_flags(flags: &ExportFlags, format: &ExportFormat) -> Result<()> {
+    let has_series = matches!(format.write, ExportWriter::SeriesCounts(_));
+    ensure!(
+        has_series || flags.series.is_none(),
+        "--series is of --to hgrm; leave one of them out"
+    );
+    let is_submitted = matches!(format.write, ExportWriter::Submitted(_));
+    ensure!(
+        is_submitted || (flags.origin.is_none() && flags.build_id.is_none()),
+        "--origin and --build-id are of --to kcidb; leave them out"
+    );
+    Ok(())
+}
+
+/// Who submits, and which build was tested.
+fn submission(flags: &ExportFlags) -> Result<Submission> {
+    let (Some(origin), Some(build)) = (&flags.origin, &flags.build_id) else {
+        bail!(
+            "--to kcidb needs --origin ORIGIN, your name at KernelCI, and --build-id ID, the \
+             tested build in KCIDB"
+        );
+    };
+    Ok(Submission::new(origin, build)?)
 }
 
 /// The format is not text, which a terminal cannot show.
@@ -292,7 +331,7 @@ fn profiled(
 fn checked(
     flags: &ExportFlags,
     store: &Store,
-    write: fn(&[CheckedRun]) -> io::Result<Vec<u8>>,
+    write: impl FnOnce(&[CheckedRun]) -> io::Result<Vec<u8>>,
 ) -> Result<(Vec<u8>, Exit)> {
     let mut exit = Exit::Done;
     let mut checked = Vec::new();

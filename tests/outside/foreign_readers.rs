@@ -187,10 +187,13 @@ fn a_build_server_reads_the_gates_of_several_runs() {
     let written = |format: &str| {
         let file = store.path().join(format);
         let gates = ["--gate", "max<1s", "--gate", "p99.9<=1s", "--gate", "max<1us"];
+        let submitted = ["--origin", "lab", "--build-id", "maestro:1"];
+        let to = if format == "kcidb" { &submitted[..] } else { &[] };
         let said = store.run(
             &[
                 &["export", "last~1", "last", "--to", format, "-o", file.to_str().unwrap()],
                 &gates[..],
+                to,
             ]
             .concat(),
         );
@@ -198,7 +201,7 @@ fn a_build_server_reads_the_gates_of_several_runs() {
         file
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/read_report.py");
-    let said = finish(piped(python().arg(script).args([written("junit"), written("tap")])));
+    let said = finish(piped(python().arg(script).args(["junit", "tap", "kcidb"].map(written))));
     assert_eq!(said.code, Some(0), "{}", said.err);
     // Before it tap.py says that it can read no YAML, which it lacks.
     let found: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
@@ -218,6 +221,10 @@ fn a_build_server_reads_the_gates_of_several_runs() {
     let names = suites.iter().map(|suite| suite["name"].as_str().unwrap());
     assert!(names.eq(["fake.idle", "fake.idle.2"]), "of what was measured: {found}");
     assert_eq!(suites[1]["run"], "a<b> # SKIP & \"c\"");
+    let checks = outcomes(&found["submitted"]);
+    let checks: Vec<&str> =
+        checks.iter().map(String::as_str).filter(|own| *own != "DONE").collect();
+    assert_eq!(checks, ["PASS", "PASS", "FAIL"].repeat(2), "{found}");
     let expected = ["passed", "passed", "skipped", "failed"];
     assert_eq!(outcomes(&found["points"]), [expected, expected].concat(), "{found}");
 }

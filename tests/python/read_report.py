@@ -1,9 +1,11 @@
-"""Reads test reports as a build server does: JUnit XML with junitparser, TAP with tap.py."""
+"""Reads test reports as servers do: JUnit XML with junitparser, TAP with tap.py, KCIDB with its
+own schema."""
 
 import json
 import sys
 
 from junitparser import JUnitXml
+from kcidb_io.schema import LATEST
 from tap.parser import Parser
 
 
@@ -17,8 +19,10 @@ def point(line):
     return "skipped" if line.skip else "passed" if line.ok else "failed"
 
 
-junit, tap = sys.argv[1:]
+junit, tap, kcidb = sys.argv[1:]
 suites = list(JUnitXml.fromfile(junit))
+with open(kcidb, encoding="utf-8") as file:
+    submitted = LATEST.upgrade(json.load(file))["tests"]
 points = [line for line in Parser().parse_file(tap) if line.category == "test"]
 print(
     json.dumps(
@@ -35,6 +39,7 @@ print(
                 }
                 for suite in suites
             ],
+            "submitted": [[test["path"], test["status"]] for test in submitted],
             "points": [[line.description, point(line)] for line in points],
         }
     )

@@ -24,6 +24,8 @@ pub(crate) enum Outcome {
     Inconclusive,
     /// The run is invalid, so that nothing can be said.
     Invalid,
+    /// A cell of a plan has no run.
+    NotRun,
 }
 
 /// A statement about a run and what it came to.
@@ -120,7 +122,7 @@ impl CheckedRun {
             checks: vec![Check {
                 series: None,
                 name: VALID.into(),
-                outcome: Outcome::Invalid,
+                outcome: Outcome::NotRun,
                 reason: format!("no run: {reason}"),
             }],
             figures: Vec::new(),
@@ -154,11 +156,20 @@ impl CheckedRun {
         format!("{}{}", self.measured, series.unwrap_or_default())
     }
 
-    /// How many checks came to this.
-    pub(crate) fn count(&self, outcome: Outcome) -> usize {
-        self.checks.iter().filter(|check| check.outcome == outcome).count()
+    /// What a check or a latency is called where a name has letters, digits, `-`, `_` and dots
+    /// alone: `timer.hackbench.cpu0.p99.9_le_80us`.
+    pub(crate) fn plain_name(&self, series: Option<&str>, what: &str) -> String {
+        let what =
+            SIGNS.iter().fold(what.to_owned(), |what, (sign, word)| what.replace(sign, word));
+        let name = format!("{}.{what}", self.class(series));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
     }
 }
+
+/// Comparisons in the name of a gate, in words.
+const SIGNS: [(&str, &str); 5] =
+    [("<=", "_le_"), (">=", "_ge_"), ("<", "_lt_"), (">", "_gt_"), ("=", "_eq_")];
 
 /// The check that each run has.
 const VALID: &str = "the run is valid";
@@ -315,7 +326,8 @@ pub(super) mod tests {
                 ("p99.9<=1ms", Outcome::Inconclusive),
             ]
         );
-        assert_eq!(run.count(Outcome::Passed), 2);
+        let passed = run.checks.iter().filter(|check| check.outcome == Outcome::Passed);
+        assert_eq!(passed.count(), 2);
         let classes = run.checks.iter().map(|check| run.class(check.series.as_deref()));
         let expected = ["timer.idle", "timer.idle.cpu0", "timer.idle.cpu0", "timer.idle.cpu1"];
         assert!(classes.eq(expected), "{run:?}");
@@ -361,7 +373,7 @@ pub(super) mod tests {
         assert_eq!(CheckedRun::of(&document(), &[]).in_cell(&plan, first).measured, "p.a");
         let missing = CheckedRun::unmeasured(&plan, second);
         assert_eq!(missing.measured, "p.b");
-        assert_eq!(outcomes(&missing), [("the run is valid", Outcome::Invalid)]);
+        assert_eq!(outcomes(&missing), [("the run is valid", Outcome::NotRun)]);
         assert_eq!(missing.checks[0].reason, "no run: it is not measured yet");
     }
 

@@ -23,16 +23,19 @@ pub(super) fn write(runs: &[CheckedRun]) -> io::Result<Vec<u8>> {
 }
 
 fn suite(xml: &mut Xml, run: &CheckedRun) -> io::Result<()> {
-    let count = |outcome| run.count(outcome).to_string();
+    let count = |outcomes: &[Outcome]| {
+        let counted = run.checks.iter().filter(|check| outcomes.contains(&check.outcome));
+        counted.count().to_string()
+    };
     let values = [
         ("name", run.measured.clone()),
         ("hostname", run.hostname.clone()),
         ("timestamp", without_zone(&run.started_at).to_owned()),
         ("time", format!("{:.3}", run.duration_s)),
         ("tests", run.checks.len().to_string()),
-        ("failures", count(Outcome::Failed)),
-        ("errors", count(Outcome::Invalid)),
-        ("skipped", count(Outcome::Inconclusive)),
+        ("failures", count(&[Outcome::Failed])),
+        ("errors", count(&[Outcome::Invalid, Outcome::NotRun])),
+        ("skipped", count(&[Outcome::Inconclusive])),
     ];
     with(xml.create_element("testsuite"), &values).write_inner_content(|xml| {
         xml.create_element("properties").write_inner_content(|xml| {
@@ -74,6 +77,7 @@ fn case(xml: &mut Xml, run: &CheckedRun, check: &Check) -> io::Result<()> {
         }
         Outcome::Failed => ("failure", Some("limit")),
         Outcome::Invalid => ("error", Some("invalid")),
+        Outcome::NotRun => ("error", Some("not run")),
         Outcome::Inconclusive => ("skipped", None),
     };
     let mut values = vec![("message", reason(check))];

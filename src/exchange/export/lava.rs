@@ -5,10 +5,6 @@ use std::io;
 
 use super::checks::{Check, CheckedFigure, CheckedRun, Outcome};
 
-/// Comparisons in the name of a gate: a name of LAVA has none, and a shell gives them a meaning.
-const SIGNS: [(&str, &str); 5] =
-    [("<=", "_le_"), (">=", "_ge_"), ("<", "_lt_"), (">", "_gt_"), ("=", "_eq_")];
-
 /// A line a check, then a line a latency, for a shell. What the samples do not decide is skipped,
 /// and what an invalid run leaves open is unknown, so that neither counts as a pass.
 pub(super) fn write(runs: &[CheckedRun]) -> io::Result<Vec<u8>> {
@@ -25,24 +21,18 @@ fn result(run: &CheckedRun, check: &Check) -> String {
         Outcome::Passed => "pass",
         Outcome::Failed => "fail",
         Outcome::Inconclusive => "skip",
-        Outcome::Invalid => "unknown",
+        Outcome::Invalid | Outcome::NotRun => "unknown",
     };
     format!(
         "lava-test-case {} --result {result}\n",
-        name(run, check.series.as_deref(), &check.name)
+        run.plain_name(check.series.as_deref(), &check.name)
     )
 }
 
 fn measurement(run: &CheckedRun, figure: &CheckedFigure) -> String {
-    let (us, name) = (figure.ns as f64 / 1e3, name(run, Some(&figure.series), &figure.name));
+    let name = run.plain_name(Some(&figure.series), &figure.name);
+    let us = figure.ns as f64 / 1e3;
     format!("lava-test-case {name} --result pass --measurement {us:.3} --units us\n")
-}
-
-fn name(run: &CheckedRun, series: Option<&str>, what: &str) -> String {
-    let what = SIGNS.iter().fold(what.to_owned(), |what, (sign, word)| what.replace(sign, word));
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let what: String = what.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    format!("{}.{what}", run.class(series)).replace(['+', '=', ','], "_")
 }
 
 #[cfg(test)]

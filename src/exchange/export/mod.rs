@@ -9,6 +9,7 @@ mod folded;
 mod hgrm;
 mod influx;
 mod junit;
+mod kcidb;
 mod lava;
 mod merged;
 pub(crate) mod oslat;
@@ -26,7 +27,8 @@ mod timeline;
 use std::io;
 
 pub(crate) use self::{
-    checks::CheckedRun, counted::CountedRun, parquet::Output, timeline::TraceTimeline,
+    checks::CheckedRun, counted::CountedRun, kcidb::Submission, parquet::Output,
+    timeline::TraceTimeline,
 };
 use crate::{
     limits::export::LARGEST,
@@ -55,6 +57,8 @@ pub(crate) type CountedRuns<'a> = &'a mut dyn Iterator<Item = io::Result<Counted
 pub(crate) enum ExportWriter {
     /// Runs, with what their gates came to.
     Checks(fn(&[CheckedRun]) -> io::Result<Vec<u8>>),
+    /// The same, as a submission to a database.
+    Submitted(fn(&[CheckedRun], &Submission) -> io::Result<Vec<u8>>),
     /// The profile of one run, as text.
     Profile(fn(&Profile) -> io::Result<Vec<u8>>),
     /// The same, as no text: it goes to a file alone.
@@ -90,7 +94,7 @@ pub(crate) struct ExportFormat {
 }
 
 /// Every format, in the order of the help text.
-pub(crate) const FORMATS: [ExportFormat; 22] = [
+pub(crate) const FORMATS: [ExportFormat; 23] = [
     ExportFormat { name: "cyclictest", write: ExportWriter::RunCounts(cyclictest::write_text) },
     ExportFormat {
         name: "cyclictest-histogram",
@@ -117,6 +121,7 @@ pub(crate) const FORMATS: [ExportFormat; 22] = [
     ExportFormat { name: "junit", write: ExportWriter::Checks(junit::write) },
     ExportFormat { name: "tap", write: ExportWriter::Checks(tap::write) },
     ExportFormat { name: "lava", write: ExportWriter::Checks(lava::write) },
+    ExportFormat { name: "kcidb", write: ExportWriter::Submitted(kcidb::write) },
     ExportFormat { name: "bencher", write: ExportWriter::Checks(bencher::write) },
     ExportFormat { name: "perfetto", write: ExportWriter::TimelineFile(perfetto::write) },
     ExportFormat { name: "chrome", write: ExportWriter::Timeline(chrome::write) },

@@ -31,7 +31,7 @@ fn point(number: usize, class: &str, check: &Check) -> String {
         Outcome::Inconclusive => {
             format!("ok {number} - {what} # SKIP inconclusive: {reason}\n")
         }
-        Outcome::Failed | Outcome::Invalid => {
+        Outcome::Failed | Outcome::Invalid | Outcome::NotRun => {
             format!("not ok {number} - {what}\n# {}\n", plain(&check.reason))
         }
     }
