@@ -40,7 +40,7 @@ const CHANCES: [(f64, f64); 5] =
     [(0.1, 2.85), (0.05, 3.1), (0.01, 3.7), (0.001, 4.5), (0.0002, 4.9)];
 
 /// The correlation of neighbouring nights for which limits are simulated, and reach is said.
-const TYPICAL_DEPENDENCE: f64 = 0.3;
+pub(super) const TYPICAL_DEPENDENCE: f64 = 0.3;
 
 /// Where the square of the limit is so much, values that stay the same pass it once in
 /// `e^5.87` = 353 of them, and with each unit of the square more rarely by this exponent: as
@@ -141,6 +141,11 @@ fn dependence(ranks: &[f64], place: usize) -> f64 {
         return 0.0;
     }
     ((products / squares * count + 2.0) / (count - 4.0)).clamp(0.0, 0.9)
+}
+
+/// The correlation of neighbours of values of one level, from 0 to 0.9.
+pub(super) fn correlation(values: &[f64]) -> f64 {
+    dependence(&ranks(values), 0)
 }
 
 /// The probability of such a step in a sequence that stays the same, at most: between the simulated

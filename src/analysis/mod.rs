@@ -12,6 +12,7 @@ pub mod distributions;
 pub mod how_long;
 pub mod kernel_config;
 pub mod matrix;
+pub mod nights;
 pub mod percentile;
 pub mod phases;
 pub mod period;

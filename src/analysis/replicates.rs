@@ -103,15 +103,20 @@ impl Difference {
         ReplicatedResult { mean: self.mean, low, high, share, verdict, needed }
     }
 
-    /// Runs a side that tell it from no difference or from the margin, whichever is easier
-    /// (Guenther, The American Statistician 35, 1981, p. 243).
+    /// Runs a side that tell it from no difference or from the margin, whichever is easier.
     fn needed(&self, margin: f64, alpha: f64) -> Option<u32> {
-        let distance = self.mean.abs().max(margin - self.mean.abs());
-        let z = normal_upper(alpha / 2.0);
-        let reach = (z + normal_upper(1.0 - POWER)).powi(2);
-        let runs = 2.0 * reach * self.variance / distance.powi(2) + z.powi(2) / 4.0;
-        (runs <= MOST_RUNS).then(|| runs.ceil().max(FEWEST_RUNS as f64) as u32)
+        runs_needed(self.variance, self.mean.abs().max(margin - self.mean.abs()), alpha)
     }
+}
+
+/// Runs a side with which a difference of `distance` is seen in four of five cases at an error
+/// probability of `alpha`, where one run has this variance (Guenther, The American Statistician 35,
+/// 1981, p. 243); `None` for more than 100,000.
+pub(super) fn runs_needed(variance: f64, distance: f64, alpha: f64) -> Option<u32> {
+    let z = normal_upper(alpha / 2.0);
+    let reach = (z + normal_upper(1.0 - POWER)).powi(2);
+    let runs = 2.0 * reach * variance / distance.powi(2) + z.powi(2) / 4.0;
+    (runs <= MOST_RUNS).then(|| runs.ceil().max(FEWEST_RUNS as f64) as u32)
 }
 
 /// Mean, and variance but not below `least`.

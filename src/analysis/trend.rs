@@ -4,11 +4,15 @@
 mod apart;
 mod blamed;
 mod kernels;
+mod level;
 mod reach;
 
 pub use super::change_points::AlarmRule;
 pub use blamed::CauseShift;
 pub use kernels::KernelThere;
+pub use level::{
+    LevelNights, ONE_NIGHT, OtherKernels, judged_nights, level_nights, without_kernels_in_turn,
+};
 pub use reach::days_beside;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::{
     Exit,
     flags::{FormatFlags, WithoutFlags, margin},
-    gates, output,
+    gates,
+    nights::nights_gates,
+    output,
     report::Campaign,
 };
 use crate::{
@@ -50,9 +52,9 @@ pub(super) struct CompareFlags {
     /// Limit for B: worse<5%@p99 or 'worse<5%@p99 vs RUN'; repeatable
     ///
     /// Decided on the interval of the ratio, which takes three runs per side. After vs come the
-    /// runs to compare with, separated by commas, instead of A; B is then the runs after --vs, or
-    /// all others. The exit code is that of the gates: 0 if all pass, 1 if one fails, 3 if one is
-    /// inconclusive.
+    /// runs to compare with, separated by commas, instead of A; or baseline, the nights before that
+    /// are alike. B is then the runs after --vs, or all others. The exit code is that of the gates:
+    /// 0 if all pass, 1 if one fails, 3 if one is inconclusive.
     #[arg(long = "gate", value_name = "LIMIT")]
     gates: Vec<WorseGate>,
     /// Show one run beside a published table; `list` lists the tables
@@ -84,8 +86,9 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
     }
     ensure!(
         flags.runs.len() + flags.vs.len() > 1,
-        "one run is not enough: name another one, as in `tardy compare {} last`",
-        flags.runs[0]
+        "one run is not enough: name another one, as in `tardy compare {} last`{}",
+        flags.runs[0],
+        flags.hint_of_nights()
     );
     ensure!(
         flags.gates.is_empty() || !flags.without.is_given(),
@@ -234,17 +237,31 @@ impl CompareFlags {
         judged
     }
 
-    /// Gates that name no runs: they are about the sides that are compared.
-    fn of_sides(&self) -> impl Iterator<Item = &WorseGate> {
-        self.gates.iter().filter(|gate| gate.bases.is_empty())
+    /// The verb for one run and the nights before it, if that was asked for.
+    fn hint_of_nights(&self) -> String {
+        let gate = self.gates.iter().find(|gate| gate.past_nights.is_some());
+        gate.map_or_else(String::new, |gate| {
+            format!(
+                "; one against the nights before is judged by `tardy show {} --gate '{gate}'`",
+                self.runs[0]
+            )
+        })
     }
 
-    /// What gates come to that name the runs which B is compared with.
+    /// Gates that name no runs: they are about the sides that are compared.
+    fn of_sides(&self) -> impl Iterator<Item = &WorseGate> {
+        self.gates.iter().filter(|gate| gate.is_of_sides())
+    }
+
+    /// What gates come to that name the runs which B is compared with, or the nights before.
     fn against(&self, a: &[Run], b: &[Run], store: &Store) -> Result<Vec<GateResult>> {
         let mut found = Vec::new();
+        let all = if b.is_empty() { a } else { b };
+        for gate in nights_gates(self.gates.iter(), store)? {
+            found.extend(gate.decide(&all.iter().collect::<Vec<_>>()));
+        }
         for gate in self.gates.iter().filter(|gate| !gate.bases.is_empty()) {
             let base = gates::base(gate, store)?;
-            let all = if b.is_empty() { a } else { b };
             let held: Vec<Run> = all.iter().filter(|run| !base.has(run)).cloned().collect();
             let Some(first) = held.first() else {
                 bail!("--gate \"{gate}\": all runs of B stand behind vs; name others");

@@ -5,7 +5,11 @@ use std::str::FromStr;
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 
-use super::{Exit, output};
+use super::{
+    Exit,
+    nights::{NightsGate, nights_gates},
+    output,
+};
 use crate::{
     report::{
         compare::{GateBase, HeldRuns, WorseGate},
@@ -31,7 +35,8 @@ pub(super) struct GateFlags {
     /// bandwidth and noise, have limits by name and in their own unit: on the mean of the repeats,
     /// or on the sum of counts (xruns=0). worse<5%@p99 vs RUN fails if p99 is more than 5% above
     /// RUN. It uses the interval of `tardy compare`, which takes three runs per side: the repeats
-    /// of a plan against RUN,RUN,RUN.
+    /// of a plan against RUN,RUN,RUN. worse<5%@p99 vs baseline compares with the nights before that
+    /// are alike, by how much they differ; vs baseline:30 with the last 30.
     #[arg(long = "gate", value_name = "EXPR")]
     pub gates: Vec<RunGate>,
 }
@@ -63,8 +68,11 @@ impl FromStr for RunGate {
                 .map_err(|error: crate::report::gate::GateError| error.to_string());
         }
         let gate: WorseGate = text.parse().map_err(|error| format!("{error}"))?;
-        if gate.bases.is_empty() {
-            return Err(format!("\"{gate}\": say worse than which run: '{gate} vs RUN'"));
+        if gate.is_of_sides() {
+            return Err(format!(
+                "\"{gate}\": say worse than which run: '{gate} vs RUN', or '{gate} vs baseline' \
+                 for the nights before"
+            ));
         }
         Ok(Self::Worse(gate))
     }
@@ -90,6 +98,7 @@ pub(super) struct RunGates {
     limits: Vec<Gate>,
     figures: Vec<FigureGate>,
     worse: Vec<GateBase>,
+    nights: Vec<NightsGate>,
 }
 
 impl GateFlags {
@@ -105,9 +114,11 @@ impl GateFlags {
             match gate {
                 RunGate::Limit(gate) => found.limits.push(gate.clone()),
                 RunGate::Figure(gate) => found.figures.push(gate.clone()),
+                RunGate::Worse(gate) if gate.past_nights.is_some() => {}
                 RunGate::Worse(gate) => found.worse.push(base(gate, store)?),
             }
         }
+        found.nights = nights_gates(self.against_runs(), store)?;
         Ok(found)
     }
 
@@ -124,7 +135,7 @@ impl GateFlags {
         found
     }
 
-    /// Those that hold runs against others.
+    /// Those that hold runs against others, or the nights before.
     pub(super) fn against_runs(&self) -> impl Iterator<Item = &WorseGate> {
         self.gates.iter().filter_map(|gate| match gate {
             RunGate::Limit(_) | RunGate::Figure(_) => None,
@@ -143,7 +154,7 @@ pub(super) fn base(gate: &WorseGate, store: &Store) -> Result<GateBase> {
 impl RunGates {
     /// Whether none was asked for.
     pub(super) const fn is_empty(&self) -> bool {
-        self.has_no_limits() && self.worse.is_empty()
+        self.has_no_limits() && !self.names_runs()
     }
 
     const fn has_no_limits(&self) -> bool {
@@ -173,9 +184,9 @@ impl RunGates {
         missing.map(|gate| gate.unmeasured("no cell has that figure")).collect()
     }
 
-    /// Whether some name the runs that others are compared with.
+    /// Whether some are decided by all runs of a set-up together, against others.
     pub(super) const fn names_runs(&self) -> bool {
-        !self.worse.is_empty()
+        !(self.worse.is_empty() && self.nights.is_empty())
     }
 
     /// Refuses a gate for runs that there will not be; says which can never pass with the planned
@@ -191,8 +202,7 @@ impl RunGates {
             let known = figures?;
             self.figures.iter().find_map(|gate| gate.refusal(known, held.series))
         };
-        let worse = || self.worse.iter().find_map(|gate| gate.refusal(held));
-        let refusal = limits.or_else(figures).or_else(worse);
+        let refusal = limits.or_else(figures).or_else(|| self.worse_refusal(held));
         ensure!(refusal.is_none(), "--gate {}", refusal.unwrap_or_default());
         if let Some(planned) = planned {
             self.limits.iter().filter_map(|gate| gate.doubt(planned)).for_each(|doubt| {
@@ -221,19 +231,26 @@ impl RunGates {
         Ok(Some(found))
     }
 
-    /// What runs of one set-up say of gates that name others.
+    /// Why these runs cannot have the gates that hold them against others.
+    fn worse_refusal(&self, held: HeldRuns<'_>) -> Option<String> {
+        let named = self.worse.iter().find_map(|gate| gate.refusal(held));
+        named.or_else(|| self.nights.iter().find_map(|gate| gate.gate().unknown_series(held)))
+    }
+
+    /// What runs of one set-up say of gates that hold them against others.
     pub(super) fn decide_worse(&self, runs: &[&Run]) -> Result<Vec<GateResult>> {
-        let Some(first) = runs.first().filter(|_| !self.worse.is_empty()) else {
+        let Some(first) = runs.first().filter(|_| self.names_runs()) else {
             return Ok(Vec::new());
         };
         let series: Vec<String> =
             first.document.wakeups().map(|series| series.name.clone()).collect();
         let probe = first.document.probe.measured_as();
         let held = HeldRuns { probe, series: &series, runs: runs.len() };
-        let refusal = self.worse.iter().find_map(|gate| gate.refusal(held));
+        let refusal = self.worse_refusal(held);
         ensure!(refusal.is_none(), "--gate {}", refusal.unwrap_or_default());
         let own = || runs.iter().map(|run| (*run).clone()).collect();
-        Ok(self.worse.iter().flat_map(|gate| gate.decide(own())).collect())
+        let named = self.worse.iter().flat_map(|gate| gate.decide(own()));
+        Ok(named.chain(self.nights.iter().flat_map(|gate| gate.decide(runs))).collect())
     }
 
     /// What a run says of all of them; `None` without gates.

@@ -1,6 +1,7 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod ab;
+mod alike;
 mod check;
 mod compare;
 mod cyclictest;
@@ -19,6 +20,7 @@ mod licenses;
 mod list;
 mod live;
 mod load;
+mod nights;
 mod output;
 mod plan;
 mod profile;

@@ -1,7 +1,5 @@
 //! `tardy trend`: the runs of many nights, and where their latencies changed.
 
-mod rows;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -9,7 +7,7 @@ use clap::{ArgGroup, Args};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Exit, flags::FormatFlags, list::WhereFlags, output};
+use super::{Exit, alike, flags::FormatFlags, list::WhereFlags, output};
 use crate::{
     analysis::trend::{self, TrendRow},
     plain::plain_path,
@@ -108,7 +106,7 @@ pub(super) fn trend(flags: &TrendFlags, store: &Store) -> Result<Exit> {
     asked.for_each(|run| left_out.count(run, flags.all, now));
     let takes = |run: &ListedRun| question.holds(run) && flags.takes(&run.entry, now);
     listing.add_details(takes);
-    let groups = rows::rows(listing.runs.iter().filter(|run| takes(run)), question);
+    let groups = alike::rows(listing.runs.iter().filter(|run| takes(run)), question);
     ensure!(
         flags.alarm.is_none() || !groups.is_empty(),
         "--alarm: no such runs with latencies in {}, so that nothing watches over them{}",

@@ -67,7 +67,10 @@ pub enum GateError {
     #[error("\"{0}\": missed periods are counted; write missed=0 or missed<=5")]
     Count(String),
     /// A gate of two sides.
-    #[error("\"{0}\" compares runs; here a limit is meant, as p99.9<=80us")]
+    #[error(
+        "\"{0}\" compares runs; here a limit is meant, as p99.9<=80us. Runs are compared by `tardy \
+         plan`, `tardy suite`, `tardy run`, `show`, `export` and `compare`"
+    )]
     Worse(String),
     /// A limit that names another run.
     #[error("\"{0}\": a limit names no other run; write worse<5%@p99 vs RUN, or p99<=80us alone")]

@@ -66,6 +66,7 @@ mod long;
 mod long_enough;
 mod meddling;
 mod message_peaks;
+mod nights;
 mod noise;
 mod once;
 mod old_runs;

@@ -60,7 +60,7 @@ pub(super) fn with_those_of_file(flags: &GateFlags, plan: &Plan, file: &str) -> 
     Ok(all)
 }
 
-/// What all repeats of each cell say of gates that name other runs.
+/// What all repeats of each cell say of gates that hold them against others.
 pub(in crate::cli) fn repeated(
     record: &PlanRecord,
     runs: &[Option<Run>],
@@ -76,7 +76,10 @@ pub(in crate::cli) fn repeated(
         let own = record.cells.iter().zip(runs).filter(|(other, _)| other.name == cell.name);
         let own: Vec<&Run> = own.filter_map(|(_, run)| run.as_ref()).collect();
         let named = |result| CellGate { cell: cell.name.clone(), result };
-        found.extend(gates.decide_worse(&own)?.into_iter().map(named));
+        // Gates of latencies are not for cells that have none.
+        let Some(first) = own.first() else { continue };
+        let results = gates.of_run(&first.document).decide_worse(&own)?;
+        found.extend(results.into_iter().map(named));
     }
     Ok(found)
 }

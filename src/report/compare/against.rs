@@ -66,11 +66,8 @@ impl GateBase {
     #[must_use]
     pub fn refusal(&self, held: HeldRuns<'_>) -> Option<String> {
         let gate = &self.gate;
-        if let Some(own) = gate.series().filter(|own| !held.series.iter().any(|name| name == own)) {
-            return Some(format!(
-                "\"{gate}\": unknown series {own}; there are {}",
-                held.series.join(", ")
-            ));
+        if let Some(unknown) = gate.unknown_series(held) {
+            return Some(unknown);
         }
         self.runs.iter().map(|run| &run.document).find_map(|base| {
             let (name, probe) = (&base.name, base.probe.measured_as());
@@ -125,6 +122,19 @@ impl GateBase {
         let undecided = results.iter_mut().filter(|_| !one.judged);
         undecided.for_each(|own| own.reason = few(self.runs.len(), of_b));
         results
+    }
+}
+
+impl WorseGate {
+    /// That it is for a series which these runs do not have; nothing if they do.
+    #[must_use]
+    pub fn unknown_series(&self, held: HeldRuns<'_>) -> Option<String> {
+        if held.series.is_empty() {
+            return Some(format!("\"{self}\": this run has no latencies; leave the gate out"));
+        }
+        let own = self.series().filter(|own| !held.series.iter().any(|name| name == own))?;
+        let there = held.series.join(", ");
+        Some(format!("\"{self}\": unknown series {own}; there are {there}"))
     }
 }
 

@@ -7,7 +7,10 @@ use thiserror::Error;
 
 use super::{SideComparison, Unjudged};
 use crate::{
-    analysis::ab::figure::{ComparedFigure, UnknownFigure},
+    analysis::{
+        ab::figure::{ComparedFigure, UnknownFigure},
+        nights::{FEWEST_NIGHTS, MOST_NIGHTS},
+    },
     report::{
         change::ratio,
         gate_decision::{GateResult, GateVerdict},
@@ -24,9 +27,17 @@ pub struct WorseGate {
     /// Which figure: it is judged too.
     pub figure: ComparedFigure,
     /// The runs that it names: paths, names or ids; empty where the sides are those that are
-    /// compared.
+    /// compared, and for the nights before.
     pub bases: Vec<String>,
+    /// The number of nights before that it is against; `None` if it is against runs.
+    pub past_nights: Option<usize>,
 }
+
+/// What stands behind `vs` for the nights before.
+const BASELINE: &str = "baseline";
+
+/// More nights than in a year are not asked for.
+const LONGEST_BASELINE: usize = 365;
 
 /// The reason why an expression is not a gate of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -42,6 +53,15 @@ pub enum WorseGateError {
         "\"{0}\": write a run behind vs, or three with commas between: worse<5%@p99 vs A1,A2,A3"
     )]
     Base(String),
+    /// Nights before that are not asked for so.
+    #[error(
+        "\"{0}\": write baseline alone, or baseline:30 for the last 30 nights, \
+         {FEWEST_NIGHTS} to {LONGEST_BASELINE}"
+    )]
+    Nights(String),
+    /// A figure that many runs are not listed by.
+    #[error("\"{0}\": the nights before have p50, p99 and p99.9; name one of them")]
+    NightFigure(String),
     /// An invalid share.
     #[error("\"{0}\": write a share of more than 0% and at most 1000%, as in worse<5%@p99")]
     Share(String),
@@ -87,7 +107,33 @@ impl FromStr for WorseGate {
         let figure = figure.trim().parse();
         let figure =
             figure.map_err(|source| WorseGateError::Figure { gate: text.into(), source })?;
-        Ok(Self { text: text.to_owned(), series, share: percent / 100.0, figure, bases })
+        let past_nights = past_nights(text, &bases)?;
+        let is_listed = LISTED.contains(&figure);
+        if past_nights.is_some() && !is_listed {
+            return Err(WorseGateError::NightFigure(text.to_owned()));
+        }
+        let bases = if past_nights.is_some() { Vec::new() } else { bases };
+        let (text, share) = (text.to_owned(), percent / 100.0);
+        Ok(Self { text, series, share, figure, bases, past_nights })
+    }
+}
+
+/// Figures that an index of runs has.
+const LISTED: [ComparedFigure; 3] =
+    [ComparedFigure::P50, ComparedFigure::P99, ComparedFigure::P999];
+
+/// How many nights before are meant by what stands behind `vs`; `None` if runs are.
+fn past_nights(gate: &str, bases: &[String]) -> Result<Option<usize>, WorseGateError> {
+    let number = |base: &String| {
+        let rest = base.strip_prefix(BASELINE)?;
+        if rest.is_empty() { Some("") } else { rest.strip_prefix(':') }.map(str::to_owned)
+    };
+    let Some(asked) = bases.iter().find_map(number) else { return Ok(None) };
+    let nights = if asked.is_empty() { Some(MOST_NIGHTS) } else { asked.parse().ok() };
+    let nights = nights.filter(|nights| (FEWEST_NIGHTS..=LONGEST_BASELINE).contains(nights));
+    match nights.filter(|_| bases.len() == 1) {
+        Some(nights) => Ok(Some(nights)),
+        None => Err(WorseGateError::Nights(gate.to_owned())),
     }
 }
 
@@ -99,12 +145,26 @@ impl fmt::Display for WorseGate {
 
 impl WorseGate {
     /// The series that it is for; absent for all.
-    pub(super) fn series(&self) -> Option<&str> {
+    #[must_use]
+    pub fn series(&self) -> Option<&str> {
         self.series.as_deref()
     }
 
+    /// By how much it may be worse.
+    #[must_use]
+    pub const fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// Whether it is about the sides that are compared.
+    #[must_use]
+    pub const fn is_of_sides(&self) -> bool {
+        self.bases.is_empty() && self.past_nights.is_none()
+    }
+
     /// It, with the reason why nothing decides it.
-    pub(super) fn inconclusive(&self, reason: String) -> GateResult {
+    #[must_use]
+    pub fn inconclusive(&self, reason: String) -> GateResult {
         let (gate, series) = (self.text.clone(), self.series.clone());
         GateResult { gate, series, verdict: GateVerdict::Inconclusive, reason }
     }
@@ -150,7 +210,7 @@ impl WorseGate {
 }
 
 /// Three decimals, or as many digits as tell it from 0.
-fn digits(of: f64) -> String {
+pub(super) fn digits(of: f64) -> String {
     if (0.1..100.0).contains(&of) { format!("{of:.3}") } else { ratio(of) }
 }
 
@@ -231,6 +291,11 @@ mod tests {
         assert_eq!(bases("worse<5%@p99"), Vec::<String>::new());
         assert_eq!(bases("cpu0:worse < 5% @ p99 vs runs/old"), ["runs/old"]);
         assert_eq!(bases("worse<5%@p99.9 vs a1, a2,a3"), ["a1", "a2", "a3"]);
+        let nights = |text: &str| text.parse::<WorseGate>().unwrap().past_nights;
+        assert_eq!(nights("worse<5%@p99 vs baseline"), Some(60));
+        assert_eq!(nights("worse<5%@p50 vs baseline:30"), Some(30));
+        assert_eq!((nights("worse<5%@p99"), nights("worse<5%@p99 vs baseline-1")), (None, None));
+        assert_eq!(bases("worse<5%@p99 vs baseline"), Vec::<String>::new());
         let gate: WorseGate = " worse<5%@p99 vs a ".parse().unwrap();
         assert_eq!(gate.to_string(), "worse<5%@p99 vs a");
     }
@@ -263,6 +328,10 @@ mod tests {
             ("worse<5%@p95", "unknown metric \"p95\""),
             ("worse<5%@p99 vs", "write a run behind vs"),
             ("worse<5%@p99 vs a,,b", "write a run behind vs"),
+            ("worse<5%@p99 vs baseline:7", "for the last 30 nights, 8 to 365"),
+            ("worse<5%@p99 vs baseline:x", "write baseline alone"),
+            ("worse<5%@p99 vs baseline,a", "write baseline alone"),
+            ("worse<5%@max vs baseline", "the nights before have p50, p99 and p99.9"),
         ] {
             let error = text.parse::<WorseGate>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

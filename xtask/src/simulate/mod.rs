@@ -4,6 +4,7 @@
 //! number of repeats print the same tables, on any number of threads.
 
 mod coverage;
+mod nights;
 mod phases;
 mod processes;
 mod runs;
@@ -22,8 +23,8 @@ use table::Effort;
 use crate::bench::say;
 
 /// Tables by the name that selects one.
-const TABLES: [&str; 8] =
-    ["coverage", "equal", "phases", "power", "runs", "steady", "tails", "trends"];
+const TABLES: [&str; 9] =
+    ["coverage", "equal", "nights", "phases", "power", "runs", "steady", "tails", "trends"];
 
 /// Simulate coverage, false verdicts and power; Markdown on stdout
 #[derive(Debug, Args)]
@@ -31,8 +32,8 @@ pub(crate) struct SimulateFlags {
     /// Simulated runs for each row of `coverage`, `steady` and `tails`; each of 60,000 samples
     #[arg(long, default_value = "1000", value_name = "N")]
     repeats: NonZeroUsize,
-    /// Simulated sessions for each row of `equal`, `phases`, `power`, `runs` and `trends`; they
-    /// take less time
+    /// Simulated sessions for each row of `equal`, `nights`, `phases`, `power`, `runs` and
+    /// `trends`; they take less time
     #[arg(long, default_value = "10000", value_name = "N")]
     sessions: NonZeroUsize,
     /// Samples of each run of `coverage`, one a ms
@@ -63,6 +64,7 @@ pub(crate) fn run(flags: &SimulateFlags) -> Result<()> {
         let text = match name {
             "coverage" => coverage::table(effort(flags.repeats), flags.samples.get()),
             "equal" => sessions::equal_sides(effort(flags.sessions))?,
+            "nights" => nights::tables(effort(flags.sessions)),
             "phases" => {
                 let effort = effort(flags.sessions);
                 phases::equal_kernels(effort) + &phases::power(effort)

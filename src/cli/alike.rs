@@ -46,7 +46,7 @@ pub(super) fn rows<'a>(
 }
 
 /// What all series of a run have in common.
-fn key(run: &RunEntry) -> TrendKey {
+pub(super) fn key(run: &RunEntry) -> TrendKey {
     let asked = &run.parameters;
     let length = match (asked.duration_ns, asked.samples) {
         (Some(ns), _) => span(ns as f64 / 1e9),
