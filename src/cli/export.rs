@@ -1,5 +1,7 @@
 //! `tardy export`: runs in the formats of other programs.
 
+mod checked;
+
 use std::{
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
@@ -8,24 +10,18 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 
-use super::{
-    Exit,
-    gates::GateFlags,
-    output,
-    plan::{CellGate, gates_of, repeated},
-    profile, report,
-};
+use super::{Exit, gates::GateFlags, output, profile, report};
 use crate::{
     draft::Draft,
     exchange::export::{
-        CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission,
-        TraceTimeline,
+        CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission, TraceTimeline,
     },
     limits::export::MOST_BUCKETS,
-    run::{CellStatus, PLAN, PlanRecord, Run, profile::Profile, series_name::is_called},
+    run::{Run, profile::Profile, series_name::is_called},
     store::Store,
     units::Nanos,
 };
+use checked::checked;
 
 /// What readers of cyclictest have histograms in, ns.
 const WHOLE_US_NS: u64 = 1_000;
@@ -35,7 +31,8 @@ const WHOLE_US_NS: u64 = 1_000;
 /// Formats: metrics and histograms for readers of cyclictest and HdrHistogram, SQL engines,
 /// Prometheus and InfluxDB; single samples of a run with --raw (csv, parquet); stacks of a profile
 /// (folded, pprof); events around late samples for trace viewers such as ui.perfetto.dev (perfetto,
-/// chrome); and test reports (junit, tap, lava, kcidb, bencher).
+/// chrome); test reports (junit, tap, lava, kcidb, bencher); and a whole run for `tardy import`
+/// elsewhere (bundle).
 ///
 /// A test report has the validity of each run and the result of each --gate; of a plan or suite, of
 /// each cell, by the gates that it was begun with unless others are named. An inconclusive gate is
@@ -54,13 +51,20 @@ pub(super) struct ExportFlags {
     to: String,
     /// File to write; an existing one is replaced
     ///
-    /// Default, or -: standard output. parquet, histogram-parquet, perfetto and pprof are binary:
-    /// they need a file, or -o - into a pipe.
+    /// Default, or -: standard output. parquet, histogram-parquet, perfetto, pprof and bundle are
+    /// binary: they need a file, or -o - into a pipe.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Series to write as hgrm [default: all together]
     #[arg(long, value_name = "SERIES")]
     series: Option<String>,
+    /// Take host names, arguments, paths and stacks out of a bundle
+    ///
+    /// For runs that others may see. Names of programs, threads and functions stay, as do the
+    /// kernel, the CPU model, and the boot parameters that bear on latency; of other boot
+    /// parameters the names stay. The profile, the recording and what loads printed are left out.
+    #[arg(long)]
+    redact: bool,
     /// Your name at KernelCI, for --to kcidb
     #[arg(long, value_name = "ORIGIN", help_heading = "KCIDB")]
     origin: Option<String>,
@@ -109,6 +113,11 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
         ExportWriter::Copied(write) => {
             let run = one(flags, store)?;
             return to_file(flags, |out| write(&run, out));
+        }
+        ExportWriter::Bundled(write) => {
+            need_file(flags)?;
+            let run = one(flags, store)?;
+            return to_file(flags, |out| write(&run, flags.redact, out));
         }
         ExportWriter::Checks(write) => checked(flags, store, write)?,
         ExportWriter::Submitted(write) => {
@@ -161,6 +170,10 @@ fn check_flags(flags: &ExportFlags, format: &ExportFormat) -> Result<()> {
     ensure!(
         has_series || flags.series.is_none(),
         "--series is of --to hgrm; leave one of them out"
+    );
+    ensure!(
+        matches!(format.write, ExportWriter::Bundled(_)) || !flags.redact,
+        "--redact is of --to bundle; leave one of them out"
     );
     let is_submitted = matches!(format.write, ExportWriter::Submitted(_));
     ensure!(
@@ -325,66 +338,4 @@ fn profiled(
     write: fn(&Profile) -> io::Result<Vec<u8>>,
 ) -> Result<Vec<u8>> {
     Ok(write(&profile::of(&one(flags, store)?)?)?)
-}
-
-/// The runs with their checks, and the exit code.
-fn checked(
-    flags: &ExportFlags,
-    store: &Store,
-    write: impl FnOnce(&[CheckedRun]) -> io::Result<Vec<u8>>,
-) -> Result<(Vec<u8>, Exit)> {
-    let mut exit = Exit::Done;
-    let mut checked = Vec::new();
-    let gates = flags.gates.find(store)?;
-    for name in &flags.runs {
-        if let Some(place) = plan_place(name, store) {
-            let (cells, own) = cells(&place, flags, store).with_context(|| name.clone())?;
-            checked.extend(cells);
-            exit = exit.worst(own);
-            continue;
-        }
-        let run = store.find(name)?;
-        let found = gates.decide(&run).map_err(|error| anyhow!("{name}: {error}"))?;
-        exit = exit.worst(super::gates::exit(&run.document, found.as_deref()));
-        checked.push(CheckedRun::of(&run.document, &found.unwrap_or_default()));
-    }
-    CheckedRun::tell_apart(&mut checked);
-    Ok((write(&checked)?, exit))
-}
-
-/// Where this is a plan.
-fn plan_place(name: &str, store: &Store) -> Option<PathBuf> {
-    store.place_of(Path::new(name)).filter(|place| place.join(PLAN).is_file())
-}
-
-/// The cells of a plan with their checks, by the gates that are named, or else by those that it
-/// was begun with; and the exit code.
-fn cells(place: &Path, flags: &ExportFlags, store: &Store) -> Result<(Vec<CheckedRun>, Exit)> {
-    let record = PlanRecord::open(place)?;
-    let named = if flags.gates.is_empty() { gates_of(&record) } else { flags.gates.clone() };
-    let gates = named.find(store)?;
-    let (mut exit, mut checked, mut runs) = (Exit::Done, Vec::new(), Vec::new());
-    for cell in &record.cells {
-        let path = cell.path.as_ref().filter(|_| cell.status == CellStatus::Measured);
-        let Some(path) = path else {
-            exit = exit.worst(Exit::Invalid);
-            checked.push(CheckedRun::unmeasured(&record, cell));
-            runs.push(None);
-            continue;
-        };
-        let run = Run::open(&place.join(path))?;
-        let found = gates.of_run(&run.document).decide_limits(&run)?;
-        exit = exit.worst(super::gates::exit(&run.document, found.as_deref()));
-        let own = CheckedRun::of(&run.document, &found.unwrap_or_default());
-        checked.push(own.in_cell(&record, cell));
-        runs.push(Some(run));
-    }
-    for CellGate { cell, result } in repeated(&record, &runs, &gates)? {
-        exit = exit.worst(super::gates::verdict(Some(std::slice::from_ref(&result))));
-        let first = record.cells.iter().position(|own| own.name == cell);
-        if let Some(first) = first.and_then(|at| checked.get_mut(at)) {
-            first.extend(&[result]);
-        }
-    }
-    Ok((checked, exit))
 }

@@ -1,9 +1,11 @@
 //! `tardy import`: files of other programs as runs.
 
+mod directory;
+
 use std::{
     collections::HashMap,
     fs::{self, File},
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -13,19 +15,22 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
+use self::directory::{files_of, info_beside};
 use super::{Exit, flags::FormatFlags, output, runs::new_id};
-use crate::limits::import::MOST_FILES;
 use crate::{
-    exchange::import::{
-        self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedData, ImportedRun,
-        LatencyUnit, MOST_INFO, ReadFile,
+    exchange::{
+        bundle::{self, BundlePlace},
+        import::{
+            self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedData, ImportedRun,
+            LatencyUnit, ReadFile,
+        },
     },
     plain::{plain, plain_path},
     report::{
         headline::headline,
         terminal::{self, Asked},
     },
-    run::{Document, probes::ProbeRecord, provenance::CONTENT_SHA256},
+    run::{Document, RunDirectory, probes::ProbeRecord, provenance::CONTENT_SHA256},
     store::{Store, check_name},
     units::many,
 };
@@ -33,19 +38,14 @@ use crate::{
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Of a result of wult or ndl: its samples.
-const POINTS_FILE: &str = "datapoints.csv";
-
-/// And what is to be known of them, beside it: both are one run.
-const INFO_FILE: &str = "info.yml";
-
-/// Make runs of the files of other programs: cyclictest and others
+/// Make runs of the files of other programs, and of bundles
 ///
 /// The format is recognized by the content. The run has the status `imported`, the facts in the
 /// file, and a caveat for missing facts. `show`, `compare`, `report`, `plot` and gates work on it.
 /// It is never `last`. From a directory every file is imported, in the order of names; unknown
 /// files, subdirectories and links are reported and skipped. So is every file of an archive of tar.
 /// A file whose content is a run of the store already is refused, and skipped within a directory.
+/// A bundle of `tardy export` becomes the run that it was.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all imported; 2 a file that cannot be imported, or \
                         nothing in a directory is. What is imported up to then stays.")]
@@ -215,6 +215,12 @@ impl Importer<'_> {
         let options = self.options(path)?;
         let table = options.columns.as_ref().and_then(|_| ImportFormat::find("csv"));
         let format = self.flags.from.or(table);
+        let named = || plain_path(path);
+        let mut file = io::BufReader::new(import::unpacked(file).with_context(named)?);
+        if bundle::is_bundle(&mut file).with_context(named)? {
+            self.bundle(file, when_known).with_context(named)?;
+            return Ok(1);
+        }
         let own_name = path.file_name().map(PathBuf::from).unwrap_or_default();
         let mut runs = 0;
         let each = |file: ReadFile| -> Result<()> {
@@ -234,8 +240,7 @@ impl Importer<'_> {
             };
             Ok(())
         };
-        let named = || plain_path(path);
-        let read = import::read_each(io::BufReader::new(file), format, &options, each);
+        let read = import::read_each(file, format, &options, each);
         let unknown = read.with_context(named)?;
         if unknown > 0 {
             let files = many(unknown, "file");
@@ -244,6 +249,30 @@ impl Importer<'_> {
         }
         ensure!(runs > 0, "{}: no file in this archive can be imported", named());
         Ok(runs)
+    }
+
+    /// The run of a bundle, unless the store has it.
+    fn bundle(&mut self, from: impl io::Read, when_known: WhenKnown) -> Result<()> {
+        let flags = self.flags;
+        ensure!(
+            flags.from.is_none() && flags.unit.is_none() && flags.columns.map().is_none(),
+            "it is a bundle of tardy, which states all of it; leave --from, --unit and columns out"
+        );
+        let made = bundle::read(from, |head| {
+            if let Some(run) = self.store.name_of(&head.id).filter(|_| !flags.again) {
+                let what =
+                    format!("it is the run {} already; --again imports it once more", plain(&run));
+                ensure!(when_known == WhenKnown::Skip, what);
+                output::warn(&format!("skipped: {what}"));
+                return Ok(None);
+            }
+            let wanted = flags.name.as_ref().unwrap_or(&head.name);
+            check_name(wanted)?;
+            let (place, name) = self.store.free_place(wanted);
+            Ok(Some(BundlePlace { directory: RunDirectory::make(&place)?, name }))
+        })?;
+        self.made.extend(made);
+        Ok(())
     }
 
     fn options(&self, path: &Path) -> Result<ImportOptions> {
@@ -319,54 +348,4 @@ fn known_in(store: &Store) -> Result<HashMap<String, String>> {
         Some((sha256.to_owned(), run.entry.name.clone()))
     });
     Ok(imported.collect())
-}
-
-/// The files of a directory, in the order of their names; what else is in it is reported.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
-    let (mut files, mut others) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(path).with_context(|| plain_path(path))? {
-        let entry = entry?;
-        // Links are not followed: who put one there chooses what is read.
-        let kind = entry.file_type()?;
-        if kind.is_file() {
-            files.push(entry.path());
-        } else {
-            others.push((entry.path(), kind.is_dir()));
-        }
-        ensure!(files.len() + others.len() <= MOST_FILES, "{} has too many files", path.display());
-    }
-    if files.iter().any(|file| file.file_name().is_some_and(|name| name == POINTS_FILE)) {
-        files.retain(|file| file.file_name().is_none_or(|name| name != INFO_FILE));
-        // Its plots and statistics are of the same samples.
-        others.clear();
-    }
-    others.sort();
-    for (other, is_directory) in others {
-        let why = match is_directory {
-            true => "a directory within one is not read; import it by itself",
-            false => "it is a link or the like; import its target",
-        };
-        output::warn(&format!("skipped: {}: {why}", plain_path(&other)));
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// The text of the `info.yml` beside a `datapoints.csv`; `None` without such a file. As in a
-/// directory, a link is not followed.
-fn info_beside(path: &Path) -> Result<Option<String>> {
-    if path.file_name().is_none_or(|name| name != POINTS_FILE) {
-        return Ok(None);
-    }
-    let path = path.with_file_name(INFO_FILE);
-    let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
-    if !is_file(&path) {
-        return Ok(None);
-    }
-    let named = || plain_path(&path);
-    let mut text = Vec::new();
-    let file = File::open(&path).with_context(named)?;
-    file.take(MOST_INFO as u64 + 1).read_to_end(&mut text).with_context(named)?;
-    ensure!(text.len() <= MOST_INFO, "{}: it is larger than 64 KiB: it is another file", named());
-    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }

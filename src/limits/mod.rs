@@ -189,6 +189,18 @@ pub mod follow {
     pub const MOST_KEPT: usize = 16_384;
 }
 
+/// Bundles of runs.
+pub mod bundle {
+    /// Bytes of all its files, unpacked: a day of single samples at 10 kHz has half of it.
+    pub const LARGEST: u64 = 16 << 30;
+
+    /// Bytes of its first file.
+    pub const LARGEST_HEAD: u64 = 64 << 10;
+
+    /// Bytes of one line of a table or of a log.
+    pub const LARGEST_TEXT: u64 = 8 << 20;
+}
+
 /// The index of a store.
 pub mod index {
     use super::{JsonLimits, ONLY_FROM_ELSEWHERE};

@@ -19,6 +19,8 @@ pub struct Author {
     uid: u32,
     /// Its permissions.
     mode: u32,
+    /// Whether what was written came from elsewhere, and the owner has only saved it.
+    is_received: bool,
 }
 
 /// Why what was written is not taken for the caller's own.
@@ -28,6 +30,8 @@ pub enum Distrust {
     OtherOwner(u32),
     /// Others may write it: its mode.
     Writable(u32),
+    /// It came in a bundle from elsewhere.
+    Received,
 }
 
 impl Author {
@@ -37,7 +41,13 @@ impl Author {
     /// What the system says.
     pub fn of(open: impl AsFd) -> io::Result<Self> {
         let about = fstat(open)?;
-        Ok(Self { uid: about.st_uid, mode: about.st_mode & 0o7777 })
+        Ok(Self { uid: about.st_uid, mode: about.st_mode & 0o7777, is_received: false })
+    }
+
+    /// The same of a record that says itself that it came from elsewhere.
+    #[must_use]
+    pub(super) const fn of_received(self, is_received: bool) -> Self {
+        Self { is_received, ..self }
     }
 
     /// Why it is not the caller's own; nothing where the caller alone can have written it.
@@ -56,6 +66,7 @@ impl Author {
         match self {
             Self { uid, .. } if uid != caller => Some(Distrust::OtherOwner(uid)),
             Self { mode, .. } if mode & OTHERS_WRITE != 0 => Some(Distrust::Writable(mode)),
+            Self { is_received: true, .. } => Some(Distrust::Received),
             _ => None,
         }
     }
@@ -68,6 +79,7 @@ impl Distrust {
         match self {
             Self::OtherOwner(_) => format!("copy {what} with `cp -r` if you trust it"),
             Self::Writable(_) => format!("if nobody has changed it: chmod go-w {what}"),
+            Self::Received => format!("if you trust its maker: set `received` in {what} to false"),
         }
     }
 
@@ -83,6 +95,7 @@ impl fmt::Display for Distrust {
         match self {
             Self::OtherOwner(uid) => write!(f, "belongs to user {uid}"),
             Self::Writable(mode) => write!(f, "can be written by others (mode {mode:04o})"),
+            Self::Received => f.write_str("came in a bundle from elsewhere"),
         }
     }
 }
@@ -95,7 +108,10 @@ mod tests {
 
     #[test]
     fn only_what_the_caller_alone_can_write_is_the_callers_own() {
-        let of = |uid, mode| Author { uid, mode }.distrust_of(1_000);
+        let own = |uid, mode| Author { uid, mode, is_received: false };
+        let of = |uid, mode| own(uid, mode).distrust_of(1_000);
+        let received = own(1_000, 0o600).of_received(true);
+        assert_eq!(received.distrust_of(1_000), Some(Distrust::Received));
         for mode in [0o600, 0o644, 0o755, 0o700, 0o444] {
             assert_eq!(of(1_000, mode), None, "{mode:o}");
             // Root's word is root's: the caller is asked to run it.

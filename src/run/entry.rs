@@ -46,6 +46,8 @@ pub struct RunHead {
     pub status: Status,
     /// RFC 3339, UTC.
     pub started_at: String,
+    /// Whether it came in a bundle from elsewhere.
+    pub is_received: bool,
 }
 
 impl RunHead {
@@ -61,8 +63,9 @@ impl RunHead {
         if let Some(head) = HeadParts::of(&text, path) {
             return Ok(head);
         }
-        let RunEntry { id, name, status, started_at, .. } = read_record(path)?.record;
-        Ok(Self { path: path.into(), id, name, status, started_at })
+        let RunEntry { id, name, provenance, status, started_at, .. } = read_record(path)?.record;
+        let is_received = provenance.received;
+        Ok(Self { path: path.into(), id, name, status, started_at, is_received })
     }
 
     /// Whether somebody measures into it now.
@@ -87,6 +90,7 @@ struct HeadParts {
     name: Option<String>,
     status: Option<Status>,
     started_at: Option<String>,
+    provenance: EntryProvenance,
 }
 
 impl HeadParts {
@@ -95,7 +99,7 @@ impl HeadParts {
         let mut parts = Self::default();
         // That the rest was left unread is an error to the parser.
         let _ = parts.deserialize(&mut serde_json::Deserializer::from_slice(text));
-        let Self { version, id, name, status, started_at } = parts;
+        let Self { version, id, name, status, started_at, provenance } = parts;
         version.filter(|version| *version <= SCHEMA_VERSION)?;
         Some(RunHead {
             path: path.into(),
@@ -103,6 +107,7 @@ impl HeadParts {
             name: name?,
             status: status?,
             started_at: started_at?,
+            is_received: provenance.received,
         })
     }
 
@@ -136,6 +141,7 @@ impl<'de> Visitor<'de> for &mut HeadParts {
                 "schema_version" => self.version = Some(map.next_value()?),
                 "id" => self.id = Some(map.next_value()?),
                 "name" => self.name = Some(map.next_value()?),
+                "provenance" => self.provenance = map.next_value()?,
                 "status" => self.status = Some(map.next_value()?),
                 "started_at" => self.started_at = Some(map.next_value()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
@@ -159,6 +165,9 @@ pub struct RunEntry {
     pub id: String,
     /// What the user calls it.
     pub name: String,
+    /// How it came here.
+    #[serde(default, skip_serializing_if = "EntryProvenance::is_usual")]
+    pub provenance: EntryProvenance,
     /// How far it came; a run that is neither running nor ended has crashed.
     pub status: Status,
     /// The verdict.
@@ -194,6 +203,21 @@ pub struct RunEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<EntryAttached>,
     series: Vec<SeriesEntry>,
+}
+
+/// What a [`RunEntry`] has of where it is from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryProvenance {
+    /// Whether it came in a bundle from elsewhere.
+    pub received: bool,
+}
+
+impl EntryProvenance {
+    /// Whether nothing need be said of it.
+    const fn is_usual(&self) -> bool {
+        !self.received
+    }
 }
 
 /// What a [`RunEntry`] has of threads of others.
@@ -351,6 +375,7 @@ impl From<Run> for RunEntry {
             path,
             id: document.id,
             name: document.name,
+            provenance: EntryProvenance { received: document.provenance.received },
             status: document.status,
             validity: document.validity,
             probe: document.probe,

@@ -44,6 +44,7 @@ pub mod writer;
 pub mod messages;
 pub mod measured_steal;
 mod part_names;
+pub(crate) mod parts;
 mod peak_room;
 pub mod peaks;
 pub mod peaks_file;

@@ -12,6 +12,12 @@ pub struct Provenance {
     pub program: String,
     /// Its version; empty where it has none.
     pub version: String,
+    /// Whether host names, arguments, paths and stacks were taken out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+    /// Whether it came in a bundle from elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub received: bool,
 }
 
 /// How samples came about.
@@ -37,26 +43,39 @@ impl Provenance {
     /// Measured by tardy of this version.
     #[must_use]
     pub fn measured(version: &str) -> Self {
-        Self { origin: Origin::Measured, program: "tardy".into(), version: version.into() }
+        Self::of(Origin::Measured, "tardy", version)
     }
 
     /// Made up by `program`.
     #[must_use]
     pub fn synthesised(program: &str, version: &str) -> Self {
-        let (program, version) = (program.into(), version.into());
-        Self { origin: Origin::Synthesised, program, version }
+        Self::of(Origin::Synthesised, program, version)
     }
 
-    /// `synthesised by xtask 0.1.0`; absent for what tardy measured itself.
+    /// Of this program's version; an empty one where it has none.
+    #[must_use]
+    pub fn of(origin: Origin, program: &str, version: &str) -> Self {
+        let (program, version) = (program.into(), version.into());
+        Self { origin, program, version, redacted: false, received: false }
+    }
+
+    /// `synthesised by xtask 0.1.0`, `received in a bundle`; absent for what tardy measured here.
     #[must_use]
     pub fn remark(&self) -> Option<String> {
         let how = match self.origin {
-            Origin::Measured if self.program == "tardy" => return None,
-            Origin::Measured => "measured by",
-            Origin::Imported => "imported from",
-            Origin::Synthesised => "synthesised by",
+            Origin::Measured if self.program == "tardy" => None,
+            Origin::Measured => Some("measured by"),
+            Origin::Imported => Some("imported from"),
+            Origin::Synthesised => Some("synthesised by"),
         };
-        Some(format!("{how} {} {}", self.program, self.version).trim_end().to_owned())
+        let by = |how| format!("{how} {} {}", self.program, self.version).trim_end().to_owned();
+        let remarks = [
+            how.map(by),
+            self.received.then(|| "received in a bundle".into()),
+            self.redacted.then(|| "redacted: no host name, arguments, paths and stacks".into()),
+        ];
+        let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+        (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 }
 
@@ -69,8 +88,9 @@ mod tests {
         assert_eq!(Provenance::measured("0.1.0").remark(), None);
         let made_up = Provenance::synthesised("xtask", "0.1.0");
         assert_eq!(made_up.remark().unwrap(), "synthesised by xtask 0.1.0");
-        let origin = Origin::Imported;
-        let imported = Provenance { origin, program: "cyclictest".into(), version: String::new() };
+        let mut imported = Provenance::of(Origin::Imported, "cyclictest", "");
         assert_eq!(imported.remark().unwrap(), "imported from cyclictest");
+        imported.received = true;
+        assert_eq!(imported.remark().unwrap(), "imported from cyclictest; received in a bundle");
     }
 }

@@ -72,7 +72,8 @@ impl Run {
         let RecordFile { record: mut document, is_alive: alive, author } = read;
         // What one reader removed is not in the files.
         document.without_host = None;
-        let mut run = Self { author: Some(author), ..Self::of(path.into(), document) };
+        let author = Some(author.of_received(document.provenance.received));
+        let mut run = Self { author, ..Self::of(path.into(), document) };
         if run.document.status != Status::Running {
             return Ok(run);
         }
@@ -95,7 +96,7 @@ impl Run {
     pub fn remedy(&self, distrust: Distrust) -> String {
         let place = match distrust {
             Distrust::OtherOwner(_) => self.path.clone(),
-            Distrust::Writable(_) => self.path.join(names::RUN),
+            Distrust::Writable(_) | Distrust::Received => self.path.join(names::RUN),
         };
         distrust.remedy(&plain_path(&place))
     }

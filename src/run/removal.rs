@@ -14,8 +14,14 @@ use std::{
 use rustix::{fs::FileType, process::geteuid};
 use thiserror::Error;
 
-use super::{directory::RunDirectory, document::Status, entry::RunHead, lock, writer::names};
-use crate::draft;
+use super::{
+    directory::RunDirectory,
+    document::Status,
+    entry::RunHead,
+    lock,
+    parts::{is_file_of_run, is_file_of_samples},
+    writer::names,
+};
 
 /// Why a run was not removed.
 #[derive(Debug, Error)]
@@ -66,24 +72,6 @@ pub enum RemoveError {
         source: io::Error,
     },
 }
-
-/// Files of a run.
-const FILES: [&str; 14] = [
-    names::RUN,
-    names::SERIES,
-    names::LIVE,
-    names::STATE,
-    names::MACHINE,
-    names::LOADS,
-    names::FIGURES,
-    names::INTERRUPTS,
-    names::PEAKS,
-    names::BLAME,
-    names::PROFILE,
-    names::RECORDING,
-    names::LOAD_LOG,
-    names::RESERVE,
-];
 
 /// A run directory that may be removed, held open.
 #[derive(Debug)]
@@ -205,22 +193,6 @@ fn known(path: &Path, directory: &RunDirectory) -> Result<Parts, RemoveError> {
         }
     }
     Ok((files, samples))
-}
-
-/// Whether it is one of [`FILES`], or a draft of one that a kill has left.
-fn is_file_of_run(name: &OsStr) -> bool {
-    let is_known = |name: &str| FILES.contains(&draft::target_of(name).unwrap_or(name));
-    name.to_str().is_some_and(is_known)
-}
-
-/// Whether it is a file of samples, `000001.parquet`, or a draft of one.
-fn is_file_of_samples(name: &OsStr) -> bool {
-    let is_known = |name: &str| {
-        let (number, kind) = draft::target_of(name).unwrap_or(name).split_once('.')?;
-        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        (is_number && ["parquet", "spool"].contains(&kind)).then_some(())
-    };
-    name.to_str().and_then(is_known).is_some()
 }
 
 #[cfg(test)]

@@ -154,6 +154,12 @@ impl Store {
         (self.place(&name), name)
     }
 
+    /// The name of the run with this id.
+    #[must_use]
+    pub(crate) fn name_of(&self, id: &str) -> Option<String> {
+        self.heads().into_iter().find(|head| head.id == id).map(|head| head.name)
+    }
+
     /// All that is in it.
     ///
     /// # Errors
@@ -217,7 +223,10 @@ impl Store {
         let mut heads = self.heads();
         let owner = owner_of(&self.root);
         let is_known = |uid: u32| uid == 0 || uid == geteuid().as_raw() || Some(uid) == owner;
-        heads.retain(|head| may_be_last(head.status) && owner_of(&head.path).is_some_and(is_known));
+        heads.retain(|head| {
+            let is_own = !head.is_received && owner_of(&head.path).is_some_and(is_known);
+            is_own && may_be_last(head.status)
+        });
         heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
         heads.iter().rev().filter_map(|head| open(&head.path).ok()).nth(back)
     }

@@ -319,3 +319,34 @@ fn of_an_archive_every_file_that_can_be_imported_is_a_run() {
     let file = &record["probe"]["parameters"]["file"];
     assert_eq!(file, "rteval-20261128-1.tar.bz2/rteval-20261128-1/summary.xml");
 }
+
+#[test]
+fn a_run_that_was_handed_on_in_a_bundle_is_the_same_run_elsewhere() {
+    let (ours, theirs) = (Store::new(), Store::new());
+    let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--unpaced", "--samples", "2000"];
+    let measured = ours.run(&[&run[..], &["--name", "night", "--raw", "--quiet"]].concat());
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let file = ours.path().join("night.bundle");
+    let path = file.to_str().unwrap();
+    for redacts in [false, true] {
+        let own = if redacts { &["--redact"][..] } else { &[] };
+        let said = ours.run(&[&["export", "night", "--to", "bundle", "-o", path], own].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let name = if redacts { "redacted" } else { "night" };
+        let said = theirs.run(&["import", path, "--name", name, "--again"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("received in a bundle"), "{}", said.out);
+        let compared = theirs.run(&["show", name, "--json"]);
+        let found: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
+        assert_eq!(found["series"], ours.show("night")["series"]);
+    }
+    let again = theirs.run(&["import", path]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.err.contains("already; --again imports it once more"), "{}", again.err);
+    assert!(
+        theirs.run(&["show", "last"]).err.contains("no run \"last\""),
+        "it was not measured here"
+    );
+    let host = ours.show("night")["facts"]["hostname"].as_str().unwrap().to_owned();
+    assert_ne!(theirs.show("redacted")["facts"]["hostname"], host.as_str());
+}

@@ -16,7 +16,7 @@ const VERSION: SchemaVersion = SchemaVersion { major: 5, minor: 0 };
 pub(crate) struct Submission {
     /// The name that KernelCI knows the submitter by.
     origin: String,
-    /// The id of the build, with the name of its own submitter before a colon.
+    /// The id of the build, with the name of its submitter before a colon.
     build: String,
 }
 

@@ -30,6 +30,7 @@ pub(crate) use self::{
     checks::CheckedRun, counted::CountedRun, kcidb::Submission, parquet::Output,
     timeline::TraceTimeline,
 };
+use super::bundle;
 use crate::{
     limits::export::LARGEST,
     run::{Run, profile::Profile},
@@ -81,6 +82,8 @@ pub(crate) enum ExportWriter {
     Timeline(TimelineWriter),
     /// The same, as no text: it goes to a file alone.
     TimelineFile(TimelineWriter),
+    /// All of one run, as no text; with what must not be handed on or without it.
+    Bundled(fn(&Run, bool, &mut dyn io::Write) -> io::Result<()>),
     /// Files of one run as they are.
     Copied(fn(&Run, &mut dyn Output) -> io::Result<()>),
 }
@@ -94,7 +97,7 @@ pub(crate) struct ExportFormat {
 }
 
 /// Every format, in the order of the help text.
-pub(crate) const FORMATS: [ExportFormat; 23] = [
+pub(crate) const FORMATS: [ExportFormat; 24] = [
     ExportFormat { name: "cyclictest", write: ExportWriter::RunCounts(cyclictest::write_text) },
     ExportFormat {
         name: "cyclictest-histogram",
@@ -126,6 +129,7 @@ pub(crate) const FORMATS: [ExportFormat; 23] = [
     ExportFormat { name: "perfetto", write: ExportWriter::TimelineFile(perfetto::write) },
     ExportFormat { name: "chrome", write: ExportWriter::Timeline(chrome::write) },
     ExportFormat { name: "folded", write: ExportWriter::Profile(folded::write) },
+    ExportFormat { name: "bundle", write: ExportWriter::Bundled(bundle::write) },
     ExportFormat { name: "pprof", write: ExportWriter::ProfileFile(pprof::write) },
 ];
 

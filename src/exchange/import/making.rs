@@ -112,11 +112,7 @@ fn document(sheet: &ImportedData, run: &ImportedRun<'_>) -> Document {
         id: run.id.clone(),
         name: run.name.clone(),
         argv: run.argv.clone(),
-        provenance: Provenance {
-            origin: Origin::Imported,
-            program: sheet.program.clone(),
-            version: sheet.version.clone(),
-        },
+        provenance: Provenance::of(Origin::Imported, &sheet.program, &sheet.version),
         status: Status::Imported,
         validity: caveat::verdict(&caveats),
         caveats,

@@ -357,6 +357,14 @@ pub(crate) fn read_each(
     Ok(unknown)
 }
 
+/// A file unpacked, and in UTF-8.
+///
+/// # Errors
+/// What the disk says; damage.
+pub(crate) fn unpacked<'a>(from: impl Read + 'a) -> Result<Box<dyn Read + 'a>, ImportError> {
+    packed::plain(from)
+}
+
 /// Reads a file: in the given format, or in the one that it looks like.
 ///
 /// # Errors
