@@ -14,13 +14,16 @@ use super::{
 };
 use crate::{
     analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
+    plain::plain,
     report::{
         compare::{
             CompareOptions, CompareReport, HeldRuns, SideComparison, WorseGate, compare_runs, text,
         },
+        finding,
         gate_decision::GateResult,
         plans_beside::PlansBeside,
         published,
+        terminal::fold,
     },
     run::{AbVerdict, BandDifference, ComparedFigureRow, Run, Validity},
     store::Store,
@@ -189,6 +192,8 @@ impl CompareFlags {
         if self.format.is_json() {
             output::put_json(plans)?;
         } else {
+            let finding = finding::of_plans(&plans.plans, &plans.rows, &plans.figures);
+            output::put(&fold(&format!("{}\n\n", plain(&finding)), output::width()))?;
             output::put(&plans.text(output::width()))?;
         }
         Ok(match plans.has_invalid {

@@ -174,10 +174,18 @@ impl RunGates {
         self.of_cell(document.wakeups().next().is_some(), &figures)
     }
 
+    /// The number of all of them.
+    pub(super) const fn count(&self) -> usize {
+        self.limits.len() + self.figures.len() + self.worse.len() + self.nights.len()
+    }
+
     /// What is said of limits for figures that none of these runs has.
-    pub(super) fn unmeasured(&self, runs: &[Option<Run>]) -> Vec<GateResult> {
+    pub(super) fn unmeasured<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a Document> + Clone,
+    ) -> Vec<GateResult> {
         let is_known = |gate: &&FigureGate| {
-            let mut known = runs.iter().flatten().flat_map(|run| &run.document.figures);
+            let mut known = runs.clone().flat_map(|run| &run.figures);
             known.any(|own| own.name == gate.figure())
         };
         let missing = self.figures.iter().filter(|gate| !is_known(gate));

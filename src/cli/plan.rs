@@ -34,7 +34,7 @@ use crate::{
     units::Nanos,
 };
 pub(super) use cell_gates::{CellGate, gates_of, repeated};
-use cell_gates::{put_gates, with_those_of, with_those_of_file};
+use cell_gates::{THE_PLAN, finding, put_gates, with_those_of, with_those_of_file};
 use progress::PlanStatusView;
 use record::{commands_of, record};
 
@@ -302,9 +302,9 @@ impl MeasuringFlags {
         let results: Vec<GateResult> = repeated.iter().map(|own| own.result.clone()).collect();
         exit = exit.worst(gates::verdict(gates.names_runs().then_some(results.as_slice())));
         found.extend(repeated);
-        let unmeasured = gates.unmeasured(&runs);
+        let unmeasured = gates.unmeasured(runs.iter().flatten().map(|run| &run.document));
         exit = exit.worst(gates::verdict((!unmeasured.is_empty()).then_some(&unmeasured)));
-        let named = |result| CellGate { cell: "the plan".into(), result };
+        let named = |result| CellGate { cell: THE_PLAN.into(), result };
         found.extend(unmeasured.into_iter().map(named));
         if found.is_empty() && !gates.is_empty() {
             exit = exit.worst(Exit::Inconclusive);
@@ -315,7 +315,8 @@ impl MeasuringFlags {
         if self.format.is_json() {
             output::put_json(&ShownPlan { record, gates: found_any })?;
         } else {
-            output::put(&text::result(record, &documents, shown))?;
+            let finding = finding(record, &documents, &found, gates.count());
+            output::put(&text::result(record, &finding, &documents, shown))?;
             put_gates(record, &found)?;
         }
         Ok(exit)

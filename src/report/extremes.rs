@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::{
     causes::cells,
-    collect, html,
+    collect,
+    finding::of_lab,
+    html,
     intervals::RunIntervals,
     lab::{MatrixView, show},
     matrix_page,
@@ -172,8 +174,10 @@ fn look(place: &Path, document: &Document) {
     let documents = [document.clone(), document.clone()];
     let mut matrix = matrix(&documents, NameOrder::default()).unwrap();
     cells::fill(&mut matrix, &runs);
-    let title = "t".to_owned();
-    let sheet = MatrixView { title, matrix, failed: Vec::new(), undone: 0, config: None };
+    let (title, finding) = ("t".to_owned(), String::new());
+    let mut sheet =
+        MatrixView { title, finding, matrix, failed: Vec::new(), undone: 0, config: None };
+    sheet.finding = of_lab(&sheet, None);
     let _ = (show(&sheet), matrix_page::matrix(&sheet, &runs));
 }
 

@@ -37,6 +37,8 @@ const NOTES: [&str; 2] = [
 pub struct MatrixView {
     /// What was measured.
     pub title: String,
+    /// What it comes to, in one sentence.
+    pub finding: String,
     /// The figures.
     pub matrix: Matrix,
     /// Cells without a run.
@@ -75,7 +77,8 @@ pub fn show(sheet: &MatrixView) -> String {
     let matrix = &sheet.matrix;
     // Names of plans, loads and kernels are foreign, and what failed says anything: none of it
     // begins its own line, or has a colour. What is in tables is plain already.
-    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain::plain(&headline(sheet)))];
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain::plain(&sheet.finding))];
+    lines.push(plain::plain(&headline(sheet)));
     lines.extend(meanings(matrix).iter().map(|line| plain::plain(line)));
     lines.extend(matrix.remarks.iter().map(|line| plain::plain(line)));
     lines.push(String::new());
@@ -362,6 +365,7 @@ mod tests {
         ];
         MatrixView {
             title: "founding".into(),
+            finding: "A finding.".into(),
             matrix: Matrix {
                 kernels: vec![column("standard"), column("rt")],
                 loads,

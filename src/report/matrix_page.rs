@@ -39,6 +39,8 @@ pub struct PageMatrix {
     pub state: String,
     /// What was measured.
     pub title: String,
+    /// What it comes to, in one sentence; empty of a comparison, whose answer it is.
+    pub finding: String,
     /// How much of it, in one line.
     pub headline: String,
     /// What the numbers mean, a sentence a mode.
@@ -169,6 +171,7 @@ pub fn matrix(sheet: &MatrixView, runs: &[Run]) -> PageMatrix {
         kind: MatrixKind::Lab,
         state: String::new(),
         title: sheet.title.clone(),
+        finding: sheet.finding.clone(),
         headline: headline(sheet),
         meanings: meanings(matrix),
         remarks: matrix.remarks.clone(),

@@ -16,6 +16,7 @@ mod curve;
 mod extremes;
 pub mod figure_gate;
 mod figures;
+pub mod finding;
 pub mod deadline;
 pub mod gate;
 pub mod gate_decision;

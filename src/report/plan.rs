@@ -89,9 +89,15 @@ fn fitting(record: &PlanRecord, mut left_ns: u64) -> usize {
     pending.take_while(fits).count()
 }
 
-/// The result of a plan. `runs` are those of its cells, `None` for a cell without a run.
+/// The result of a plan, with its finding first. `runs` are those of its cells, `None` for a cell
+/// without a run.
 #[must_use]
-pub fn result(record: &PlanRecord, runs: &[Option<Document>], place: &str) -> String {
+pub fn result(
+    record: &PlanRecord,
+    finding: &str,
+    runs: &[Option<Document>],
+    place: &str,
+) -> String {
     let mut table = Table::new(2, &["", "runs", "p50", "p99", "p99.9", "max", ""]);
     for row in &record.rows {
         for column in &record.columns {
@@ -103,7 +109,8 @@ pub fn result(record: &PlanRecord, runs: &[Option<Document>], place: &str) -> St
             }
         }
     }
-    let mut lines = vec![format!("{BOLD}{}{BOLD:#}: {}", plain(&record.name), ending(record))];
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain(finding))];
+    lines.push(format!("{}: {}", plain(&record.name), ending(record)));
     lines.extend(table.lines());
     lines.push(MEANING.into());
     for cell in record.cells.iter().filter(|cell| cell.status == CellStatus::Failed) {
@@ -212,7 +219,13 @@ mod tests {
         record.status = PlanStatus::Complete;
         record.cells[1].status = CellStatus::Failed;
         record.cells[1].error = Some("no\x1b[8m rights\nmore".into());
-        let text = result(&record, &[None, None], "/place");
+        let text = result(&record, "A finding.", &[None, None], "/place");
+        let first: Vec<String> = text
+            .lines()
+            .take(2)
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect();
+        assert_eq!(first, ["A finding.", "n: complete, 1 of 2 cells measured"]);
         assert!(text.contains("complete, 1 of 2 cells measured"), "{text}");
         assert!(text.contains("FAILED b, repeat 1: no\\u{1b}[8m rights\n"), "{text}");
         assert!(text.contains("0 of 1"), "{text}");

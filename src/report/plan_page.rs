@@ -2,11 +2,13 @@
 
 use super::{
     causes::cells,
+    finding::{PlanFinding, SharedGate, of_plans},
+    gate_decision::GateResult,
     lab::MatrixView,
     matrix_page::{self, MatrixKind, PageCellRun, PageMatrix},
     plan::ending,
     plan_sheet::{FoundRun, MeasuredPlan, PlanSheet, called},
-    plans_beside::{BY_THEMSELVES, IN_TURN, held},
+    plans_beside::{BY_THEMSELVES, HeldRow, IN_TURN, held},
     suite,
 };
 use crate::{
@@ -47,10 +49,15 @@ pub fn matrix(plans: &[MeasuredPlan], remarks: Vec<String>) -> PageMatrix {
     };
     page.meanings = vec![MEANING.into()];
     page.remarks = remarks;
-    if plans.len() > 1 {
+    if let [one] = plans {
+        page.finding = finding(one);
+    } else {
         page.meanings = vec![format!("A column is a plan. {BY_THEMSELVES}")];
         page.remarks.push(IN_TURN.into());
-        judge(&mut page, plans);
+        let rows = held(plans);
+        let names: Vec<String> = (0..plans.len()).map(|at| called(plans, at)).collect();
+        page.finding = of_plans(&names, &rows, &suite::figures_of(plans.len(), &sheet));
+        judge(&mut page, plans.len(), rows);
     }
     page.remarks.extend(records().filter_map(|record| record.error.clone()));
     page.failed = failed;
@@ -60,11 +67,23 @@ pub fn matrix(plans: &[MeasuredPlan], remarks: Vec<String>) -> PageMatrix {
     page
 }
 
+/// What a plan comes to, in one sentence.
+fn finding(plan: &MeasuredPlan) -> String {
+    let found = |at: usize| plan.found.get(at);
+    let run = |at: usize| found(at)?.run.as_ref().map(|run| &run.document);
+    let gates = |at| -> Vec<&GateResult> {
+        found(at).map(|found| found.gates.iter().collect()).unwrap_or_default()
+    };
+    let shared = plan.unmeasured.iter().map(|result| SharedGate { of: "", result });
+    let shared = shared.collect();
+    PlanFinding::of(&plan.record, run, gates, plan.gates).with_shared(shared).sentence()
+}
+
 /// Adds a sentence to each row for every plan but the first, and for each of its columns.
-fn judge(page: &mut PageMatrix, plans: &[MeasuredPlan]) {
-    for held in held(plans) {
+fn judge(page: &mut PageMatrix, plans: usize, rows: Vec<HeldRow>) {
+    for held in rows {
         let Some(row) = page.loads.iter_mut().find(|row| row.name == held.row) else { continue };
-        let who = (plans.len() > 2).then_some(held.plan);
+        let who = (plans > 2).then_some(held.plan);
         let of = Some(held.column).filter(|column| !column.is_empty());
         let place: Vec<String> = who.into_iter().chain(of).collect();
         let place = if place.is_empty() { place } else { vec![place.join(", ")] };
@@ -107,7 +126,8 @@ pub(super) fn pooled(
         comparisons: 0,
     };
     cells::fill(&mut matrix, &runs);
-    let sheet = MatrixView { title, matrix, failed: Vec::new(), undone: 0, config: None };
+    let finding = String::new();
+    let sheet = MatrixView { title, finding, matrix, failed: Vec::new(), undone: 0, config: None };
     matrix_page::matrix(&sheet, &runs)
 }
 
@@ -140,10 +160,19 @@ fn failure(run: &PageCellRun) -> Option<LabFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{PlanRecord, plan_record::tests::record};
+    use crate::{
+        report::plan_sheet::AskedGates,
+        run::{PlanRecord, plan_record::tests::record},
+    };
 
     fn plan(record: &PlanRecord, found: Vec<FoundRun>) -> MeasuredPlan {
-        MeasuredPlan { record: record.clone(), found, findings: None }
+        MeasuredPlan {
+            record: record.clone(),
+            found,
+            findings: None,
+            gates: AskedGates::default(),
+            unmeasured: Vec::new(),
+        }
     }
 
     #[test]

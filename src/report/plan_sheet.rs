@@ -21,6 +21,15 @@ pub struct FoundRun {
     pub gates: Vec<GateResult>,
 }
 
+/// The gates that a plan has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskedGates {
+    /// All of them.
+    pub asked: usize,
+    /// Those that compare with other runs, where nobody decided these.
+    pub undecided: usize,
+}
+
 /// A plan that was measured, with what there is of its cells, one entry each.
 #[derive(Debug)]
 pub struct MeasuredPlan {
@@ -30,6 +39,10 @@ pub struct MeasuredPlan {
     pub found: Vec<FoundRun>,
     /// What was found on the machine before; `None` if nobody looked.
     pub findings: Option<Vec<PageFinding>>,
+    /// The gates that it was begun with.
+    pub gates: AskedGates,
+    /// What is said of limits for metrics that no cell has.
+    pub unmeasured: Vec<GateResult>,
 }
 
 /// The cells of one plan, or of several beside each other: then each has its own columns.

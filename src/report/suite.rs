@@ -151,7 +151,7 @@ fn part(name: &str, sheet: &PlanSheet) -> PlanPart {
 mod tests {
     use super::*;
     use crate::{
-        report::plan_sheet::FoundRun,
+        report::plan_sheet::{AskedGates, FoundRun},
         run::{PlanRecord, plan_record::tests::record},
     };
 
@@ -178,7 +178,9 @@ mod tests {
     fn a_plan_without_parts_is_no_suite_and_parts_keep_the_order_of_the_rows() {
         let of_record = |record: PlanRecord| {
             let found = vec![FoundRun::default(), FoundRun::default()];
-            let plans = vec![MeasuredPlan { record, found, findings: None }];
+            let gates = AskedGates::default();
+            let unmeasured = Vec::new();
+            let plans = vec![MeasuredPlan { record, found, findings: None, gates, unmeasured }];
             let sheet = PlanSheet::of(&plans);
             of(&plans, &sheet)
         };

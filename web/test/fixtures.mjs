@@ -514,7 +514,7 @@ function matrix() {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null, trend: null,
     matrix: {
-      kind: 'lab', state: '', runs: [], suite: null, title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
+      kind: 'lab', state: '', runs: [], suite: null, title: 'founding', finding: 'Against standard, p99 of rt is lower in 4 of 5 loads, inconclusive in 1.', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],
       remarks: ['Made with different versions of QEMU: 7.2.0, 9.0.0.'], kernels,
       loads: [
@@ -553,7 +553,7 @@ function plan() {
   const data = matrix();
   const cells = (at) => columns.map((_, side) => (at === 2 ? null : { ...matrixCell(50 * at + side, at === 1 && side === 0 ? 1.6e6 : 16000), phases: 3 }));
   return { ...data, matrix: {
-    ...data.matrix, kind: 'plan', title: 'shield', headline: 'plan-shield-20260101', state: 'ended early, 13 of 18 cells measured', undone: 4, runs,
+    ...data.matrix, kind: 'plan', title: 'shield', finding: '2 of 18 cells fail their gates: hackbench, other, 2 of 3 repeats; p99<=100us at hackbench, other, cpu1: at least 812 us; 4 of 18 cells not measured yet.', headline: 'plan-shield-20260101', state: 'ended early, 13 of 18 cells measured', undone: 4, runs,
     meanings: ['Each cell is a combination of the plan on this machine.'], remarks: ['A remark.'], config: null,
     kernels: columns.map((name) => ({ name, release: '', preemption: '', hash: '', mode: '', is_control: false })),
     loads: rows.map((name, at) => ({ name, load: name, verdicts: [], cells: cells(at) })),
@@ -575,7 +575,7 @@ function suite() {
   const finding = (severity, status) => ({ code: 'preemption', status, severity, evidence: HOSTILE, remedy: 'Boot with `preempt=full`.' });
   const planOf = (name, findings) => ({ name, machine: 'CPU, Linux 6.1 (preemption full)', answers: ['12 of 12 runs measured: 12 valid, 0 weakened, 0 invalid.', HOSTILE], findings });
   return { ...data, matrix: {
-    ...data.matrix, headline: columns.join(' and '), state: 'complete', undone: 0, failed: [],
+    ...data.matrix, finding: 'Against quick, later is worse in 1 of 4 rows (timer), the same in 3.', headline: columns.join(' and '), state: 'complete', undone: 0, failed: [],
     kernels: columns.map((name) => ({ name, release: '', preemption: '', hash: '', mode: '', is_control: false })),
     loads: rows.map((name) => ({ name, load: '', verdicts: name.startsWith('timer') ? [`six twelve: worse: ${HOSTILE}`] : [], cells: of(name) })),
     runs: ['timer: idle', 'bandwidth'].flatMap((row) => columns.flatMap((column, side) => [1, 2, 3].map((repeat) => one(row, column, repeat, `suite.pages/${side + 1}-000${repeat}.html`)))),
@@ -610,7 +610,7 @@ function ab() {
       facts: [{ fact: 'policy', a: ['other'], b: ['fifo 90', HOSTILE] }], causes: [{ band: 'p99', a_ns: 60000, b_ns: 90000, blamed_a: 0.9, blamed_b: 0.8, causes: [{ cause: 'softirq', name: 'NET_RX', a_ns: 10000, b_ns: 30000 }] }], remarks: [] }],
     ab: { status: 'interrupted', a: { options: names[0], prepare: null }, b: { options: '--policy fifo', prepare: HOSTILE }, how: ['6 blocks of 1 s in 1 min, of 80 planned; order by --seed 7.', 'p99: about 120 pairs would decide it, if they scatter as these do: --budget 11m.'],
       looks: [{ pairs: 8, verdict: 'inconclusive' }, { pairs: 16, verdict: 'worse' }, { pairs: 40, verdict: null }], caveats: [caveat('late', 'weakens'), caveat('vm', 'informs')], error: HOSTILE },
-    matrix: { ...data.matrix, kind: 'ab', title: 'x', headline: 'x', state: '', meanings: [], remarks: ['A remark.'], failed: [], undone: 0, runs: blocks,
+    matrix: { ...data.matrix, kind: 'ab', title: 'x', finding: '', headline: 'x', state: '', meanings: [], remarks: ['A remark.'], failed: [], undone: 0, runs: blocks,
       kernels: columns.map((name) => ({ name, release: '', preemption: '', hash: '', mode: '', is_control: false })),
       loads: [{ name: 'compared', load: 'hackbench (groups=4)', verdicts: [], cells: [0, 1].map((side) => ({ ...matrixCell(70 + side, side ? 30000 : 16000), phases: 3 })) }] },
   };

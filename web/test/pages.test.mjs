@@ -304,7 +304,14 @@ test('each cell of a plan says what is measured, and leads to the pages of its r
   for (const said of ['2 of 3 measured', 'not measured yet', 'failed', '1 invalid', '2 gates fail', 'repeat 1', '2,468 missed']) assert.ok(words.includes(said), `${said}: ${words}`);
   const all = await cells(page, '[aria-label="runs"]');
   assert.equal(all.length, 18);
-  assert.match(all[2].join('|'), /questionable|valid.*1234.*250 us\(248 to 253 us\)/);
+  assert.match(all[2].join('|'), /valid.*fail.*250 us\(248 to 253 us\).*1234.*cells\/0003/);
+  // The finding first, and in tables what decides.
+  const said = await page.evaluate(() => [...document.querySelectorAll('.page-head > *')].slice(0, 3).map((own) => own.textContent));
+  assert.match(said[1].replace(/\s/g, ' '), /^2 of 18 cells fail their gates: /);
+  assert.match(said[2], /^ended early, 13 of 18/);
+  // Those that sort have their name twice, once for the ear.
+  const heads = await page.evaluate(() => [...document.querySelectorAll('[aria-label="runs"] thead th')].map((own) => own.textContent.trim().replace(/^(.+)\1$/, '$1')));
+  assert.deepEqual(heads, ['', 'combination', 'column', 'repeat', 'state', 'gates', 'max', 'p99.9', 'p99', 'p50', 'samples', 'missed', 'page']);
 });
 
 test('the page of two suites has a table for each part, verdicts, causes and what was found before', async () => {

@@ -19,6 +19,7 @@ use crate::{
     lab::kernels::LARGEST_CONFIG,
     report::{
         causes::cells,
+        finding::of_lab,
         gate_decision::GateResult,
         html,
         lab::{self, ConfigRow, ConfigTable, MatrixView},
@@ -79,6 +80,7 @@ pub(super) fn put(sheet: &MatrixView, as_json: bool, gates: Option<&[GateResult]
     }
     let mut value = json!({
         "title": sheet.title,
+        "finding": sheet.finding,
         "meaning": lab::meanings(&sheet.matrix),
         "matrix": sheet.matrix,
         "failed": sheet.failed,
@@ -211,13 +213,16 @@ pub(super) fn sheet(gathered: &Gathered) -> Result<MatrixView> {
     }
     let mut matrix = matrix(&documents, order)?;
     cells::fill(&mut matrix, &gathered.runs);
-    Ok(MatrixView {
+    let mut sheet = MatrixView {
         title: gathered.title(),
+        finding: String::new(),
         matrix,
         failed,
         undone: records().map(|record| record.undone).fold(0, usize::saturating_add),
         config: configurations(gathered),
-    })
+    };
+    sheet.finding = of_lab(&sheet, None);
+    Ok(sheet)
 }
 
 /// The build configurations of the kernels, from the copies beside their runs; one that cannot be

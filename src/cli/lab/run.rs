@@ -30,6 +30,7 @@ use crate::{
     },
     plain::plain,
     plan::{Plan, order::CellOrder},
+    report::finding::of_lab,
     run::{RunDirectory, TraceMode, lab::LabRecord},
     store::Store,
     sys::signals::Quit,
@@ -340,11 +341,12 @@ impl LabRunFlags {
             output::notice("Interrupted before anything was measured.");
             return Ok(exit);
         }
-        let sheet = compare::sheet(&gathered)?;
+        let mut sheet = compare::sheet(&gathered)?;
         let results = match gates.is_empty() {
             true => None,
             false => Some(gates.decide(cells, &gathered.runs)?),
         };
+        sheet.finding = of_lab(&sheet, results.as_deref());
         compare::put(&sheet, self.format.is_json(), results.as_deref())?;
         if let Some(file) = &self.outcome.report {
             compare::write_page(file, &sheet, &gathered)?;

@@ -1,5 +1,7 @@
 //! The gates of a plan, of its file and of the command line, and what its cells say of them.
 
+use std::collections::{HashMap, HashSet};
+
 use anyhow::{Result, anyhow};
 use clap::{Args as _, Command, FromArgMatches as _};
 use serde::Serialize;
@@ -8,9 +10,16 @@ use super::PlanFlags;
 use crate::{
     cli::gates::{self, GateFlags, RunGates},
     plan::Plan,
-    report::gate_decision::GateResult,
-    run::{PlanCell, PlanRecord, Run},
+    report::{
+        finding::{PlanFinding, SharedGate},
+        gate_decision::GateResult,
+        plan_sheet::AskedGates,
+    },
+    run::{Document, PlanCell, PlanRecord, Run},
 };
+
+/// What gates are of that no cell can decide.
+pub(super) const THE_PLAN: &str = "the plan";
 
 /// A gate, and what one cell says of it.
 #[derive(Serialize)]
@@ -82,6 +91,36 @@ pub(in crate::cli) fn repeated(
         found.extend(results.into_iter().map(named));
     }
     Ok(found)
+}
+
+/// What a plan comes to, in one sentence; `found` is what came of its gates, of which it has
+/// `asked`.
+pub(super) fn finding(
+    record: &PlanRecord,
+    runs: &[Option<Document>],
+    found: &[CellGate],
+    asked: usize,
+) -> String {
+    let paths: HashSet<&str> =
+        record.cells.iter().filter_map(|cell| cell.path.as_deref()).collect();
+    let mut of_cells: HashMap<&str, Vec<&GateResult>> = HashMap::new();
+    let mut shared = Vec::new();
+    for gate in found {
+        match paths.contains(gate.cell.as_str()) {
+            true => of_cells.entry(&gate.cell).or_default().push(&gate.result),
+            false => {
+                let of = if gate.cell == THE_PLAN { "" } else { &gate.cell };
+                shared.push(SharedGate { of, result: &gate.result });
+            }
+        }
+    }
+    let gates = |at: usize| {
+        let path = record.cells.get(at).and_then(|cell| cell.path.as_deref());
+        path.and_then(|path| of_cells.get(path)).cloned().unwrap_or_default()
+    };
+    let run = |at: usize| runs.get(at).and_then(Option::as_ref);
+    let asked = AskedGates { asked, undecided: 0 };
+    PlanFinding::of(record, run, gates, asked).with_shared(shared).sentence()
 }
 
 /// The table of reasons, under the name of each cell.

@@ -15,7 +15,7 @@ use crate::{
         html,
         page::Page,
         page_of_ab, plan_page,
-        plan_sheet::{FoundRun, MeasuredPlan},
+        plan_sheet::{AskedGates, FoundRun, MeasuredPlan},
         plans_beside::PlansBeside,
         suite::{self, FINDINGS},
         suite_page::PageFinding,
@@ -151,7 +151,10 @@ fn plan(directory: &Path, pages: &mut RunPages, remarks: &mut Vec<String>) -> Re
         remarks.push(format!("What `tardy check` found before cannot be read: {error:#}"));
         None
     });
-    Ok(MeasuredPlan { record, found, findings })
+    let documents = found.iter().filter_map(|found| Some(&found.run.as_ref()?.document));
+    let unmeasured = limits.unmeasured(documents);
+    let asked = AskedGates { asked: gates.gates.len(), undecided: gates.against_runs().count() };
+    Ok(MeasuredPlan { record, found, findings, gates: asked, unmeasured })
 }
 
 /// What was found on the machine before; nothing where nobody looked.

@@ -2,6 +2,7 @@
 // link to the page of each.
 
 import { h } from '../dom';
+import { displayed } from '../head';
 import type { PageCellRun, PageGate, PageMatrix, PageRunFigure } from '../model';
 import { Table, type Column } from '../table';
 import { count, exactLatency, latency } from '../units';
@@ -34,20 +35,20 @@ function columns(matrix: PageMatrix): Column<PageCellRun>[] {
     ...(names(({ row }) => row) || !names(({ column }) => column) ? [text(words.row, ({ row }) => row)] : []),
     ...(names(({ column }) => column) ? [text(matrix.kind === 'ab' ? words.column : 'column', ({ column }) => column)] : []),
     { title: words.repeat, raw: words.repeat, value: ({ repeat }) => repeat, cell: ({ repeat }) => String(repeat) },
-    { title: 'page', raw: 'page', left: true, sortable: false, value: ({ page }) => page, cell: (run) => link(run) },
     { title: 'state', raw: 'state', left: true, value: ({ validity, status }) => validity ?? STATES[status], cell: state },
+    ...(runs.some(({ gates }) => gates.length)
+      ? [{ title: 'gates', raw: 'gates', left: true, sortable: false, value: ({ gates }: PageCellRun) => gates.map(gateWords).join('; '), cell: gatesCell }] : []),
+    ...['max', '99.9', '99', '50'].map(figure),
     { title: 'samples', raw: 'samples', value: ({ status, samples }) => (status === 'measured' ? samples : null), cell: ({ status, samples }) => (status === 'measured' ? count(samples) : '–') },
     ...(runs.some(({ missed }) => missed !== null)
       ? [{ title: 'missed', raw: 'missed', value: ({ missed }: PageCellRun) => missed, cell: ({ missed }: PageCellRun) => (missed === null ? '–' : count(missed)) }] : []),
-    ...['50', '99', '99.9', 'max'].map(figure),
-    ...(runs.some(({ gates }) => gates.length)
-      ? [{ title: 'gates', raw: 'gates', left: true, sortable: false, value: ({ gates }: PageCellRun) => gates.map(gateWords).join('; '), cell: gatesCell }] : []),
+    { title: 'page', raw: 'page', left: true, sortable: false, value: ({ page }) => page, cell: (run) => link(run) },
   ];
 }
 
 function state(run: PageCellRun): HTMLElement {
   if (run.error !== null && run.validity === null) return h('span', { class: 'mark', title: run.error }, run.status === 'measured' ? 'cannot be read' : STATES[run.status]);
-  return run.validity ? h('span', { class: `verdict ${run.validity}` }, run.validity) : h('span', { class: 'muted' }, STATES[run.status] || 'no run');
+  return run.validity ? h('span', { class: `verdict ${run.validity}` }, displayed(run.validity)) : h('span', { class: 'muted' }, STATES[run.status] || 'no run');
 }
 
 /** The page of a run, or where it lies. */

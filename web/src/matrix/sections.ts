@@ -23,8 +23,9 @@ function head(matrix: PageMatrix): HTMLElement {
   const notes = [...matrix.remarks, ...(matrix.undone ? [undone] : [])];
   return h('header', { class: 'page-head' },
     h('h1', {}, unbroken(matrix.headline || matrix.title)),
-    matrix.state ? h('p', { class: 'headline' }, unbroken(matrix.state)) : null,
-    ...matrix.meanings.map((text) => h('p', { class: 'meaning' }, ...withCode(text))),
+    matrix.finding ? h('p', { class: 'headline' }, unbroken(matrix.finding)) : null,
+    matrix.state ? h('p', { class: 'line' }, unbroken(matrix.state)) : null,
+    ...matrix.meanings.map((text) => h('p', { class: 'meaning note' }, ...withCode(text))),
     notes.length ? h('ul', { class: 'caveat-list' }, ...notes.map((text) => h('li', { class: 'weakens' }, ...withCode(text)))) : null);
 }
 

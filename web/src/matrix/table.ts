@@ -13,6 +13,9 @@ import { link } from './runs';
 import { besideThis, progress, WORDS } from './words';
 
 const SHOWN = ['50', '99', '99.9', 'max'];
+/** What decides comes first: a phone shows few columns. */
+const WORST_FIRST = [...SHOWN].reverse();
+const NARROW = '(max-width: 640px)';
 const FIRST_SHOWN = '99';
 const label = (figure: string): string => (figure === 'max' ? figure : `p${figure}`);
 
@@ -38,23 +41,28 @@ export function partTable(matrix: PageMatrix, name: string, rows: MatrixRow[], i
     return withChoice(name, spec, note);
   }
   const [index = 0] = used;
-  const each = SHOWN.map((figure): Column<MatrixRow> => ({
+  const each = WORST_FIRST.map((figure): Column<MatrixRow> => ({
     title: label(figure), raw: `${label(figure)} (largest, ns)`, ...ofFigure(index, figure),
     cell: (row) => {
       const own = figureOf(row, index, figure);
       return own ? h('span', { title: exact(matrix, own, row.cells[index]) }, range(own)) : '\u2013';
     },
   }));
+  const own = (row: MatrixRow): PageCellRun[] => runsOf(matrix, row, matrix.kernels[index]);
+  const verdict: Column<MatrixRow> = {
+    title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => marks(own(row)).map(({ text }) => text).join(', '),
+    cell: (row) => h('span', { class: 'marks stacked' }, ...marks(own(row)).map(({ kind, text }) => h('span', { class: `verdict ${kind}` }, text))),
+  };
   const runs: Column<MatrixRow> = {
     title: 'runs', raw: 'runs', left: true, sortable: false, value: () => null,
-    cell: (row) => h('div', { class: 'roomy' }, ...ofRuns(matrix, runsOf(matrix, row, matrix.kernels[index]))),
+    cell: (row) => h('div', { class: 'roomy' }, ...ofRuns(matrix, own(row))),
   };
   const spent: Column<MatrixRow> = {
     title: 'the worst: spent on', raw: 'the worst: spent on', left: true, value: (row) => row.cells[index]?.causes.map(({ name }) => name).join(', ') || null,
     cell: (row) => h('div', { class: 'roomy' }, worst(row.cells[index])),
   };
   const traced = rows.some((row) => row.cells[index]?.causes.length);
-  const table = new Table<MatrixRow>({ name, columns: [nameColumn(matrix, name), ...each, ...(traced ? [spent] : []), runs], rows });
+  const table = new Table<MatrixRow>({ name, columns: [nameColumn(matrix, name), verdict, ...each, ...(traced ? [spent] : []), runs], rows });
   return h('section', { class: 'figures matrix', 'aria-label': `${name}: latencies` },
     h('div', { class: 'bar-line' }, h('h2', {}, name), h('span', { class: 'tools' }, table.copy)), table.element, note);
 }
@@ -101,7 +109,8 @@ function columns(matrix: PageMatrix, rows: MatrixRow[], figure: string, part = '
   matrix.kernels.forEach((kernel, index) => { if (isUsed(matrix, rows, kernel.name, index)) found.push(column(matrix, kernel, index, figure)); });
   // Of one plan nothing is judged.
   if (matrix.kind !== 'lab' && !rows.some((row) => row.verdicts.length)) return found;
-  found.push({
+  // On a phone it would lie behind all columns.
+  found.splice(window.matchMedia(NARROW).matches ? 1 : found.length, 0, {
     title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => row.verdicts.join('; '),
     cell: (row) => h('div', { class: 'verdicts' }, ...row.verdicts.map((text) => h('div', {}, text))),
     hint: matrix.kind === 'lab' ? 'All figures of the matrix share an error probability of 5%; a difference is at least as large as stated' : 'Each row by itself, as tardy compare judges its runs',
@@ -116,7 +125,7 @@ function column(matrix: PageMatrix, kernel: MatrixKernel, index: number, figure:
       const own = figureOf(row, index, figure);
       const runs = runsOf(matrix, row, kernel);
       if (!own) return runs.length ? h('span', { class: 'mark' }, progress(runs) || 'no samples') : failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '\u2013';
-      return h('span', {}, h('span', { title: exact(matrix, own, row.cells[index]) }, range(own)), worst(row.cells[index]), ...ofRuns(matrix, runs));
+      return h('span', {}, h('span', { title: exact(matrix, own, row.cells[index]) }, range(own)), marked(runs), worst(row.cells[index]), ...ofRuns(matrix, runs));
     },
   };
 }
@@ -132,18 +141,35 @@ function ofFigure(index: number, figure: string): Pick<Column<MatrixRow>, 'value
   };
 }
 
-/** Of the runs of a cell: what is not well with them, and the page of each. */
+interface Mark {
+  /** Its colours. */
+  kind: string;
+  text: string;
+}
+
+/** What gates say of the runs of a cell, and whether these may be believed. */
+function marks(runs: PageCellRun[]): Mark[] {
+  const gates = runs.flatMap((run) => run.gates);
+  const ofGates = ['fail', 'inconclusive'].map((kind) => ({ kind, number: gates.filter((gate) => gate.verdict === kind).length }))
+    .filter(({ number }) => number > 0).map(({ kind, number }) => ({ kind, text: `${number} gate${number === 1 ? '' : 's'} ${kind}` }));
+  const ofRuns = ['invalid', 'weakened'].map((kind) => ({ kind, number: runs.filter((run) => run.validity === kind).length }))
+    .filter(({ number }) => number > 0).map(({ kind, number }) => ({ kind, text: `${number} ${displayed(kind)}` }));
+  const passed = gates.length > 0 && ofGates.length === 0 ? [{ kind: 'pass', text: 'gates passed' }] : [];
+  const found = [...ofGates, ...ofRuns, ...passed];
+  const isMeasured = runs.some((run) => run.validity !== null);
+  return found.length || !isMeasured ? found : [{ kind: 'valid', text: 'valid' }];
+}
+
+/** The same below a range; nothing of what is valid and has no gates. */
+function marked(runs: PageCellRun[]): HTMLElement | null {
+  const found = marks(runs).filter(({ kind }) => kind !== 'valid');
+  return found.length ? h('span', { class: 'marks' }, ...found.map(({ kind, text }) => h('span', { class: `verdict ${kind}` }, text))) : null;
+}
+
+/** Of the runs of a cell: what they missed, and the page of each. */
 function ofRuns(matrix: PageMatrix, runs: PageCellRun[]): HTMLElement[] {
-  const [gates, missed] = [runs.flatMap((run) => run.gates), runs.reduce((sum, run) => sum + (run.missed ?? 0), 0)];
-  const words = (word: string, number: number, of: string): string => (of === 'gate' ? `${number} gate${number === 1 ? '' : 's'} ${word}` : `${number} ${word}`);
-  const marks = [
-    ...['invalid', 'weakened'].map((word): [string, number, string] => [displayed(word), runs.filter((run) => run.validity === word).length, 'run']),
-    ...['fail', 'inconclusive'].map((word): [string, number, string] => [word, gates.filter((gate) => gate.verdict === word).length, 'gate']),
-  ].filter(([, number]) => number > 0);
-  const passed = gates.length > 0 && gates.every((gate) => gate.verdict === 'pass');
+  const missed = runs.reduce((sum, run) => sum + (run.missed ?? 0), 0);
   const lines = [
-    marks.length || passed ? h('span', { class: 'marks' }, ...marks.map(([word, number, of]) => h('span', { class: `verdict ${word}` }, words(word, number, of))),
-      passed ? h('span', { class: 'verdict pass' }, 'gates passed') : null) : null,
     missed ? h('span', { class: 'worst' }, `${count(missed)} missed`) : null,
     progress(runs) ? h('span', { class: 'worst' }, progress(runs)) : null,
     h('span', { class: 'links' }, ...(matrix.kind === 'plan' ? runs.filter((run) => besideThis(run.page)).map((run) => link(run, runs.length > 1 ? `${WORDS.plan.repeat} ${run.repeat}` : 'its page')) : [])),
