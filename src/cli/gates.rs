@@ -197,6 +197,16 @@ impl RunGates {
         !(self.worse.is_empty() && self.nights.is_empty())
     }
 
+    /// Those that name the runs which others are compared with.
+    pub(super) fn bases(&self) -> &[GateBase] {
+        &self.worse
+    }
+
+    /// Those against the nights before.
+    pub(super) fn nights(&self) -> &[NightsGate] {
+        &self.nights
+    }
+
     /// Refuses a gate for runs that there will not be; says which can never pass with the planned
     /// samples a series. `figures` are `None` if some show only at the end.
     pub(super) fn check(

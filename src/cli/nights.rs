@@ -10,9 +10,12 @@ use jiff::Timestamp;
 
 use super::{alike, output};
 use crate::{
-    analysis::trend::{
-        LevelNights, ONE_NIGHT, TrendKey, TrendRun, judged_nights, level_nights,
-        without_kernels_in_turn,
+    analysis::{
+        nights::MOST_NIGHTS,
+        trend::{
+            LevelNights, ONE_NIGHT, TrendKey, TrendRun, judged_nights, level_nights,
+            without_kernels_in_turn,
+        },
     },
     report::{
         compare::{SeriesNights, WorseGate},
@@ -78,6 +81,18 @@ struct LeftOut {
 }
 
 impl NightsGate {
+    /// A gate against runs that it names: their nights are among these too.
+    pub(super) const fn among(gate: WorseGate, runs: Arc<[ListedRun]>) -> Self {
+        Self { gate, nights: MOST_NIGHTS, runs }
+    }
+
+    /// The nights up to now that are like this run.
+    pub(super) fn planned(&self, like: &RunEntry) -> Vec<SeriesNights> {
+        let key = alike::key(like);
+        let (before, left_out) = self.before(&[], &key, Timestamp::now());
+        self.nights((like, &[]), &before, &left_out, &key)
+    }
+
     /// Which gate.
     pub(super) const fn gate(&self) -> &WorseGate {
         &self.gate
@@ -110,7 +125,7 @@ impl NightsGate {
         let started = judged.iter().filter_map(RunEntry::start).min();
         let started = started.ok_or("it is unknown when the run started")?;
         let (before, left_out) = self.before(judged, &key, started);
-        Ok(self.gate.decide_by_nights(&self.nights(judged, &before, &left_out, &key)))
+        Ok(self.gate.decide_by_nights(&self.nights((first, judged), &before, &left_out, &key)))
     }
 
     /// The runs that are alike and came before, and why others do not count.
@@ -137,18 +152,18 @@ impl NightsGate {
 
     fn nights(
         &self,
-        judged: &[RunEntry],
+        (like, judged): (&RunEntry, &[RunEntry]),
         before: &[&RunEntry],
         left_out: &LeftOut,
         key: &TrendKey,
     ) -> Vec<SeriesNights> {
         let mut groups: BTreeMap<TrendKey, Vec<TrendRun>> = BTreeMap::new();
-        let first = judged.first().map(|run| self.series(run)).unwrap_or_default();
+        let first = self.series(like);
         for SeriesEntry { name, .. } in &first {
             let own = TrendKey { series: name.clone(), ..key.clone() };
             groups.insert(own, self.figures(before.iter().copied(), name));
         }
-        let kernel = judged.last().map(|run| run.facts.kernel.as_str()).unwrap_or_default();
+        let kernel = &judged.last().unwrap_or(like).facts.kernel;
         let others = without_kernels_in_turn(&mut groups, kernel);
         let mut words = left_out.words();
         if others.nights > 0 {

@@ -1,6 +1,7 @@
 //! `tardy plan`: from a file to cells, from their runs to a table and an exit code.
 
 mod cell_gates;
+mod outlook;
 mod progress;
 mod record;
 
@@ -25,7 +26,7 @@ use super::{
 use crate::limits::plan::MOST_CELLS;
 use crate::{
     campaign::{PlanProgress, PlanRequest, PlanSource, PlanView, cell_run, run_plan},
-    plain::{plain_path, shell_word},
+    plain::{plain, plain_path, shell_word},
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
     run::{CellStatus, Document, PLAN, PlanRecord, PlanStatus, Run, RunDirectory},
@@ -63,6 +64,9 @@ pub(super) struct MeasuringFlags {
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "name"])]
     resume: Option<PathBuf>,
     /// Only show the steps and the time they take
+    ///
+    /// With a gate worse<5%@p99, also how many runs or nights it takes, by how much earlier nights
+    /// differ.
     #[arg(long)]
     check: bool,
     /// Total time, with preparation
@@ -139,6 +143,8 @@ impl MeasuringFlags {
                 true => output::put_json(&request.record)?,
                 false => output::put(&text::preview(&request.record))?,
             }
+            let lines = outlook::outlook(&request.record, &gates, store)?;
+            lines.iter().for_each(|line| output::notice(&plain(line)));
             if let Some(refusal) = text::over_budget(&request.record) {
                 bail!(refusal);
             }

@@ -169,4 +169,28 @@ fn all_repeats_of_a_cell_are_one_night() {
     assert_eq!((said.code, &gate["verdict"]), (Some(0), &json!("pass")), "{gate}");
     let said = store.run(&["export", "held", "--to", "tap"]);
     assert!(said.code == Some(0) && said.out.contains("baseline"), "{said:?}");
+    // The nights of a cell are those that are like the last run of the same words.
+    let said = store.run(&["plan", file.to_str().unwrap(), "--check"]);
+    let words = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.code == Some(0) && words.contains("a: p99 of cpu0 differed by 1"), "{said:?}");
+    assert!(words.contains("in the last 31 nights; 80% of unchanged nights pass from "), "{words}");
+    let base = ["--check", "--gate", "worse<5%@p99 vs tonight,tonight-001,tonight-002"];
+    let said = store.run(&[&["plan", file.to_str().unwrap()][..], &base].concat());
+    let words = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("needs about 3 runs per side, each of another night (3 and 3"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_plan_without_a_past_says_so() {
+    let store = Store::new();
+    let file = store.path().join("plan.toml");
+    let plan = "name = \"p\"\nprobe = \"fake\"\ngates = [\"worse<5%@p99 vs baseline\"]\n[run]\n\
+                cpus = \"0\"\nduration = \"1s\"\n[[load]]\nname = \"a\"\nuse = []\n";
+    fs::write(&file, plan).unwrap();
+    let said = store.run(&["plan", file.to_str().unwrap(), "--check"]);
+    let words = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("no plan in the store has measured 1 cell so"), "{words}");
 }

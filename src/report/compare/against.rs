@@ -56,6 +56,12 @@ impl GateBase {
         &self.gate
     }
 
+    /// The runs that it names.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
     /// Whether it names this run.
     #[must_use]
     pub fn has(&self, run: &Run) -> bool {

@@ -39,6 +39,41 @@ impl WorseGate {
         all.iter().map(result).collect()
     }
 
+    /// What it takes to decide it, by how much the nights before differ: of the series in which
+    /// they differ most. `sides` are the runs that it names and those that are planned; `None` if
+    /// it is against the nights before.
+    #[must_use]
+    pub fn outlook(&self, all: &[SeriesNights], sides: Option<(usize, usize)>) -> String {
+        if !self.is_listed() {
+            return format!("{self}: past runs are listed by p50, p99 and p99.9 only");
+        }
+        let known = all.iter().filter_map(|own| Some((own, NightSpread::of(&own.before)?)));
+        let widest = known.max_by(|a, b| a.1.sd.total_cmp(&b.1.sd));
+        let Some((own, spread)) = widest else {
+            let most = all.iter().map(|own| own.before.len()).max().unwrap_or(0);
+            let nights = nights(most);
+            return format!(
+                "{self}: {nights} are alike, and it takes {FEWEST_NIGHTS} to say what it needs"
+            );
+        };
+        let (figure, series) = (self.figure.name(), &own.series);
+        let (differ, last) = (percent_of(spread.sd.exp_m1()), spread.nights);
+        let margin = percent_of(self.share());
+        let seen = format!("{figure} of {series} differed by {differ} in the last {last} nights");
+        let Some((base, planned)) = sides else {
+            let question = NightQuestion { share: self.share(), series: all.len() };
+            return format!("{seen}{} ({self})", from_then_on(&spread, question, &margin));
+        };
+        match spread.runs_a_side(self.share()) {
+            Some(needed) => format!(
+                "{seen}; {self} needs about {} per side, each of another night ({base} and \
+                 {planned} are there): runs of one night share its deviation",
+                many(u64::from(needed), "run")
+            ),
+            None => format!("{seen}; no number of runs decides {self}"),
+        }
+    }
+
     fn of_series(&self, own: &SeriesNights, question: NightQuestion) -> (GateVerdict, String) {
         let open = |reason| (GateVerdict::Inconclusive, reason);
         let Some(spread) = NightSpread::of(&own.before) else {
@@ -203,6 +238,34 @@ mod tests {
             assert_eq!(found.verdict, verdict, "{nights:?} {ratios:?}: {}", found.reason);
             assert!(found.reason.contains(says), "{nights:?} {ratios:?}: {}", found.reason);
         }
+    }
+
+    #[test]
+    fn what_a_gate_needs_is_said_before() {
+        let at = |log: f64| NightLevel::of(&[(50_000_000.0 * log.exp()) as i64]).unwrap();
+        let of = |count: usize, sd: f64| SeriesNights {
+            series: format!("cpu{count}"),
+            before: (0..count).map(|n| at(sd * ((n * 37 % 11) as f64 - 5.0) / 3.3)).collect(),
+            ..SeriesNights::default()
+        };
+        let runs: WorseGate = "worse<5%@p99 vs a1,a2,a3".parse().unwrap();
+        let said = runs.outlook(&[of(20, 0.03), of(21, 0.01)], Some((3, 2)));
+        assert!(said.starts_with("p99 of cpu20 differed by 3."), "{said}");
+        let needs = "needs about 8 runs per side, each of another night (3 and 2 are there)";
+        assert!(
+            said.contains("in the last 20 nights; worse<5%@p99 vs a1,a2,a3 ")
+                && said.contains(needs)
+        );
+        let other: WorseGate = "worse<5%@p90 vs a".parse().unwrap();
+        assert!(other.outlook(&[of(20, 0.01)], Some((1, 3))).contains("listed by p50"));
+        let few = runs.outlook(&[of(3, 0.03)], Some((3, 3)));
+        assert!(few.contains("3 nights are alike, and it takes 8 to say what it needs"), "{few}");
+        let nights: WorseGate = GATE.parse().unwrap();
+        let said = nights.outlook(&[of(20, 0.01)], None);
+        assert!(
+            said.contains("; 80% of unchanged nights pass from 8 on (worse<5%@p99 vs"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -156,6 +156,11 @@ impl WorseGate {
         self.share
     }
 
+    /// Whether many runs are listed by its figure.
+    pub(super) fn is_listed(&self) -> bool {
+        LISTED.contains(&self.figure)
+    }
+
     /// Whether it is about the sides that are compared.
     #[must_use]
     pub const fn is_of_sides(&self) -> bool {
