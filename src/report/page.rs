@@ -21,7 +21,7 @@ use super::{
 use crate::{analysis::between::BetweenThreads, run::Document};
 
 /// The version of the page's data.
-pub const PAGE_VERSION: u32 = 2;
+pub const PAGE_VERSION: u32 = 3;
 
 /// All that one page shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -126,7 +126,7 @@ fn every_chart_of_a_loaded_run_holds_what_the_run_holds() {
     let store = Store::new();
     let run = store.measure("r", &["--duration", "2500ms", "--load", LIGHT_LOAD]);
     let (page, record) = (store.page(&["r"]), read_record(&run));
-    assert_eq!((whole(&page["page_version"]), list(&page["runs"]).len()), (2, 1));
+    assert_eq!((whole(&page["page_version"]), list(&page["runs"]).len()), (3, 1));
     let part = &page["runs"][0];
     assert_run(part, edges(&page), &record);
     for drawn in list(&part["series"]) {

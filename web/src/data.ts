@@ -1403,7 +1403,7 @@ export type PageMatrix = {
   undone: number;
 };
 
-/** A part of one latency. */
+/** What a part of a latency went to. */
 export type PagePart = {
   /** What the name rests on. */
   basis: Basis;
@@ -1413,8 +1413,6 @@ export type PagePart = {
   evidence: string;
   /** Which one. */
   name: string;
-  /** How much, ns. */
-  ns: number;
   /** Place in `stacks`; 0 for none. */
   stack: number;
   /** Whose work, `name/pid`; empty if it is not a task's. */
@@ -1425,8 +1423,8 @@ export type PagePart = {
 export type PagePeak = {
   /** The same, `CLOCK_MONOTONIC` ns. */
   at_ns: number | null;
-  /** Why, largest part first; they sum to the latency. */
-  blame: PagePart[];
+  /** Why, largest part first: pairs of place in `parts` and ns, which sum to the latency. */
+  blame: ([number, number])[];
   /** The CPU on which the thread ran when it woke up. */
   cpu: number;
   /** How late, ns. */
@@ -1449,6 +1447,8 @@ export type PagePeak = {
 export type PagePeaks = {
   /** Lines of `peaks.jsonl` that could not be read, and why. */
   damaged: string[];
+  /** Causes that peaks share. */
+  parts: PagePart[];
   /** The peaks. */
   peaks: PagePeak[];
   /** Stacks that peaks share, innermost function first, as places in `strings`; the first is empty. */
@@ -2526,9 +2526,9 @@ export const STRUCTURE: JsonMap = {
     PageGate: {"properties":{"gate":{"type":"string"},"reason":{"type":"string"},"series":{"type":["string","null"]},"verdict":{"type":"string"}},"required":["gate","series","verdict","reason"],"type":"object"},
     PageLateUse: {"properties":{"flame":{"$ref":"#/$defs/FlameGraph"},"peaks":{"type":"integer"}},"required":["peaks","flame"],"type":"object"},
     PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"finding":{"type":"string"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"kind":{"$ref":"#/$defs/MatrixKind"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"runs":{"items":{"$ref":"#/$defs/PageCellRun"},"type":"array"},"state":{"type":"string"},"suite":{"anyOf":[{"$ref":"#/$defs/PageSuite"},{"type":"null"}]},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["kind","state","title","finding","headline","meanings","remarks","kernels","loads","config","failed","undone","runs","suite"],"type":"object"},
-    PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},
-    PagePeak: {"properties":{"at_ns":{"type":["integer","null"]},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":["number","null"]},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
-    PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
+    PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","basis","evidence","stack"],"type":"object"},
+    PagePeak: {"properties":{"at_ns":{"type":["integer","null"]},"blame":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":["number","null"]},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
+    PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"parts":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","parts","peaks"],"type":"object"},
     PagePlan: {"properties":{"answers":{"items":{"type":"string"},"type":"array"},"findings":{"items":{"$ref":"#/$defs/PageFinding"},"type":["array","null"]},"machine":{"type":"string"},"name":{"type":"string"}},"required":["name","machine","answers","findings"],"type":"object"},
     PageProfile: {"properties":{"contexts":{"items":{"prefixItems":[{"type":"string"},{"type":"number"}],"type":"array"},"type":"array"},"due":{"type":["integer","null"]},"event":{"type":"string"},"flame":{"$ref":"#/$defs/FlameGraph"},"hz":{"type":"integer"},"lost":{"type":"integer"},"other":{"type":"integer"},"samples":{"type":"integer"},"symbols":{"items":{"$ref":"#/$defs/SymbolShare"},"type":"array"},"tasks":{"items":{"$ref":"#/$defs/TaskNameShare"},"type":"array"},"tells_interrupts":{"type":"boolean"},"unit":{"type":"string"}},"required":["event","unit","hz","samples","due","lost","other","tells_interrupts","contexts","tasks","symbols","flame"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},

@@ -5,7 +5,7 @@ import type * as data from './data';
 import type { PagePeak, Stage } from './cause/model';
 
 /** The newest `page_version` that this code understands. */
-export const PAGE_VERSION = 2;
+export const PAGE_VERSION = 3;
 
 export type Page = Omit<data.Page, 'runs'> & { runs: PageRun[] };
 

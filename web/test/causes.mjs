@@ -62,6 +62,8 @@ function basis(cause) {
 
 function peaks(next, cpus, seconds, worst) {
   const texts = new Texts();
+  const parts = [];
+  const part = (ns, own) => [parts.push(own) - 1, ns];
   const all = Array.from({ length: 100 }, (_, i) => {
     const latency_ns = Math.round(worst * (1 - i / 130));
     const cpu = Math.floor(next() * cpus);
@@ -74,13 +76,13 @@ function peaks(next, cpus, seconds, worst) {
       ways: [],
       stages: i % 9 === 4 ? null : { irq: latency_ns - 5000, softirq: i % 5 ? 0 : 1500, handler: i % 5 ? 2000 : 500, dispatch: 2200, user: 800 },
       blame: [
-        { cause: kind[0], name: kind[1], task: kind[3] === 'others' ? 'logger/4711' : '', ns: latency_ns - rest, ...basis(kind[0]), stack: texts.stack(kind[2]) },
-        { cause: 'nonpreemptible', name: 'the wake-up itself', task: '', ns: rest, ...basis('nonpreemptible'), stack: 0 },
+        part(latency_ns - rest, { cause: kind[0], name: kind[1], task: kind[3] === 'others' ? 'logger/4711' : '', ...basis(kind[0]), stack: texts.stack(kind[2]) }),
+        part(rest, { cause: 'nonpreemptible', name: 'the wake-up itself', task: '', ...basis('nonpreemptible'), stack: 0 }),
       ],
       timeline: timeline(texts, kind, latency_ns, cpu, i % 10 === 3 ? 300 : 40, i % 6 === 2), left_out: i % 10 === 3 ? 57 : 0,
     };
   });
-  return { damaged: [], strings: texts.strings, stacks: texts.stacks, peaks: all };
+  return { damaged: [], strings: texts.strings, stacks: texts.stacks, parts, peaks: all };
 }
 
 function bands(worst, count) {

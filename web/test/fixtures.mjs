@@ -196,7 +196,7 @@ const CAVEATS = {
 };
 
 const UNTRACED = { asked: 'off', found: 'off', why_not: null, missing: [], unmatched: 0, lost_events: 0, blamed: 0, passed_over: 0, threshold_ns: 0, cost: null };
-const NO_PEAKS = { damaged: [], strings: [''], stacks: [[]], peaks: [] };
+const NO_PEAKS = { damaged: [], strings: [''], stacks: [[]], parts: [], peaks: [] };
 const UNSEEN = { stages: [], blame: null, peaks: NO_PEAKS };
 
 function record(name, seconds, summaries, more = {}) {
@@ -223,7 +223,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 
 function page(runs, bounds) {
   return {
-    page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
+    page_version: 3, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
     runs: runs.map((run) => ({ ...UNSEEN, without_host: [], deadlines: [], cpu_use: { profile: null, late: null, damage: '' }, tail: tail(run.record), samples: WAKE_UPS, drawn: WAKE_UPS, between: [], scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null, trend: null,
   };
 }
@@ -438,7 +438,7 @@ export function many() {
 export function causes() {
   const data = comparison();
   const seen = traced(random(12), data.runs[0], 20);
-  const blind = { ...data.runs[1], record: { ...data.runs[1].record, trace: { ...UNTRACED, asked: 'auto', why_not: 'this kernel has no BTF.' } }, peaks: { damaged: ['peaks.jsonl: line 3 is damaged'], strings: [''], stacks: [[]], peaks: [] } };
+  const blind = { ...data.runs[1], record: { ...data.runs[1].record, trace: { ...UNTRACED, asked: 'auto', why_not: 'this kernel has no BTF.' } }, peaks: { damaged: ['peaks.jsonl: line 3 is damaged'], strings: [''], stacks: [[]], parts: [], peaks: [] } };
   return { ...data, runs: [profiled(seen), blind] };
 }
 
@@ -512,7 +512,7 @@ function matrix() {
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
   return {
-    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null, trend: null,
+    page_version: 3, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null, trend: null,
     matrix: {
       kind: 'lab', state: '', runs: [], suite: null, title: 'founding', finding: 'Against standard, p99 of rt is lower in 4 of 5 loads, inconclusive in 1.', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],

@@ -45,8 +45,9 @@ async function steps(page) {
 /** A peak whose blame has a stack shows its functions; Enter in the timeline shows an entry. */
 async function stack(page) {
   const reasons = [];
-  const known = await page.evaluate(() => JSON.parse(document.getElementById('tardy-data').textContent).runs.flatMap((run) => run.peaks?.peaks ?? [])
-    .sort((a, b) => b.latency_ns - a.latency_ns).findIndex((peak) => peak.blame.some((part) => part.stack > 0 && part.ns > peak.latency_ns * 0.1)));
+  const known = await page.evaluate(() => JSON.parse(document.getElementById('tardy-data').textContent).runs
+    .flatMap((run) => (run.peaks?.peaks ?? []).map((peak) => ({ ...peak, parts: run.peaks.parts })))
+    .sort((a, b) => b.latency_ns - a.latency_ns).findIndex((peak) => peak.blame.some(([place, ns]) => peak.parts[place].stack > 0 && ns > peak.latency_ns * 0.1)));
   if (known >= 0) {
     await rows(page).nth(known).click();
     if (await page.locator('.aside .functions li').count() === 0) reasons.push(`peak ${known + 1} shows no functions of its stack`);

@@ -62,6 +62,8 @@ pub struct PagePeaks {
     /// Stacks that peaks share, innermost function first, as places in `strings`; the first is
     /// empty.
     pub stacks: Vec<Vec<u32>>,
+    /// Causes that peaks share.
+    pub parts: Vec<PagePart>,
     /// The peaks.
     pub peaks: Vec<PagePeak>,
 }
@@ -85,16 +87,16 @@ pub struct PagePeak {
     /// The ways of a message, by time; of nothing else.
     #[serde(default)]
     pub ways: Vec<WayOf>,
-    /// Why, largest part first; they sum to the latency.
-    pub blame: Vec<PagePart>,
+    /// Why, largest part first: pairs of place in `parts` and ns, which sum to the latency.
+    pub blame: Vec<(u32, u64)>,
     /// What happened.
     pub timeline: PageTimeline,
     /// Entries left out of the timeline, in the run or here.
     pub left_out: u64,
 }
 
-/// A part of one latency.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What a part of a latency went to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PagePart {
     /// What kind of cause.
@@ -103,8 +105,6 @@ pub struct PagePart {
     pub name: String,
     /// Whose work, `name/pid`; empty if it is not a task's.
     pub task: String,
-    /// How much, ns.
-    pub ns: u64,
     /// What the name rests on.
     pub basis: Basis,
     /// Of an inference: what it was concluded from; else empty.
@@ -189,13 +189,13 @@ fn page_peaks(worst: &[&Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks
             latency_ns: peak.latency_ns,
             stages: peak.stages,
             ways: peak.ways.clone(),
-            blame: peak.parts_by_name().iter().map(|part| page_part(part, &mut texts)).collect(),
+            blame: peak.parts_by_name().iter().map(|part| (texts.part(part), part.ns)).collect(),
             timeline: page_timeline(&moments, &mut texts),
             left_out: peak.left_out.saturating_add(thinned),
         }
     };
     let peaks = worst.iter().enumerate().map(peak).collect();
-    PagePeaks { damaged, strings: texts.strings, stacks: texts.stacks, peaks }
+    PagePeaks { damaged, strings: texts.strings, stacks: texts.stacks, parts: texts.parts, peaks }
 }
 
 /// At most `most` entries, by time: first those of the late interval, of these the longest.
@@ -213,18 +213,6 @@ fn telling(peak: &Peak, most: usize) -> Vec<&Moment> {
         kept.sort_by_key(|moment| moment.at);
     }
     kept
-}
-
-fn page_part(part: &Part, texts: &mut Texts) -> PagePart {
-    PagePart {
-        cause: part.cause,
-        name: part.name.clone(),
-        task: part.task.clone().unwrap_or_default(),
-        ns: part.ns,
-        basis: part.basis,
-        evidence: part.evidence.clone().unwrap_or_default(),
-        stack: texts.stack(&part.stack),
-    }
 }
 
 fn page_timeline(moments: &[&Moment], texts: &mut Texts) -> PageTimeline {
@@ -255,12 +243,14 @@ fn lane(lane: Lane) -> u8 {
     }
 }
 
-/// Texts and stacks, each once.
+/// Texts, stacks and causes, each once.
 struct Texts {
     strings: Vec<String>,
     stacks: Vec<Vec<u32>>,
+    parts: Vec<PagePart>,
     known: HashMap<String, u32>,
     known_stacks: HashMap<Vec<u32>, u32>,
+    known_parts: HashMap<PagePart, u32>,
 }
 
 impl Texts {
@@ -268,8 +258,10 @@ impl Texts {
         Self {
             strings: vec![String::new()],
             stacks: vec![Vec::new()],
+            parts: Vec::new(),
             known: HashMap::from([(String::new(), 0)]),
             known_stacks: HashMap::from([(Vec::new(), 0)]),
+            known_parts: HashMap::new(),
         }
     }
 
@@ -280,6 +272,24 @@ impl Texts {
         let place = self.strings.len() as u32;
         self.strings.push(text.to_owned());
         self.known.insert(text.to_owned(), place);
+        place
+    }
+
+    fn part(&mut self, part: &Part) -> u32 {
+        let part = PagePart {
+            cause: part.cause,
+            name: part.name.clone(),
+            task: part.task.clone().unwrap_or_default(),
+            basis: part.basis,
+            evidence: part.evidence.clone().unwrap_or_default(),
+            stack: self.stack(&part.stack),
+        };
+        if let Some(place) = self.known_parts.get(&part) {
+            return *place;
+        }
+        let place = self.parts.len() as u32;
+        self.parts.push(part.clone());
+        self.known_parts.insert(part, place);
         place
     }
 
@@ -339,13 +349,16 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_stacks_are_kept_once() {
-        let peaks = [peak(9_000, vec![moment(-5, Some(3)), moment(1, None)])];
+    fn texts_stacks_and_causes_are_kept_once() {
+        let worst = peak(9_000, vec![moment(-5, Some(3)), moment(1, None)]);
+        let peaks = [worst, peak(8_000, Vec::new())];
         let page = page_peaks(&peaks.iter().collect::<Vec<_>>(), Vec::new(), 1_000_000);
         assert_eq!(page.strings, ["", "b+0x2", "task", "hog", "a+0x1"]);
         assert_eq!(page.stacks, [vec![], vec![1], vec![4, 1]]);
         let own = page.peaks.first().unwrap();
-        assert_eq!((own.t_s, own.left_out, own.blame[0].stack), (Some(0.002), 1, 1));
+        assert_eq!((own.t_s, own.left_out, page.parts[0].stack), (Some(0.002), 1, 1));
+        assert_eq!((page.parts.len(), &own.blame), (1, &vec![(0, 9_000)]));
+        assert_eq!(page.peaks[1].blame, [(0, 8_000)]);
         assert_eq!(own.timeline.stack, [2, 2]);
         assert_eq!(own.timeline.ns, [Some(3), None]);
     }

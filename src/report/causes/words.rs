@@ -150,9 +150,10 @@ pub fn while_words(part: &PagePart) -> Option<String> {
 pub fn worst_in_words(document: &Document, peaks: &PagePeaks) -> Option<String> {
     let max = document.leading().into_iter().filter_map(|series| series.max).max()?;
     let worst = peaks.peaks.first().filter(|peak| peak.latency_ns == max)?;
-    let main = worst.blame.first()?;
-    let share = main.ns as f64 / worst.latency_ns.max(1) as f64;
-    if share < MAIN_SHARE { None } else { while_words(main) }
+    let (place, ns) = *worst.blame.first()?;
+    let share = ns as f64 / worst.latency_ns.max(1) as f64;
+    let main = peaks.parts.get(place as usize).filter(|_| share >= MAIN_SHARE)?;
+    while_words(main)
 }
 
 /// A share in percent: `61%`.
@@ -202,7 +203,6 @@ mod tests {
             cause,
             name: "ext4_x".into(),
             task: task.into(),
-            ns: 1,
             basis: Basis::Measured,
             evidence: String::new(),
             stack: 0,

@@ -1,7 +1,7 @@
 // Reading what a run's page knows of causes: columns become entries, places in the tables of texts
 // and stacks become those.
 
-import type { PageBlame as DataBlame, PagePeak as DataPeak, PagePeaks, PageStage, PageTimeline, WayOf } from '../data';
+import type { PageBlame as DataBlame, PagePart as DataPart, PagePeak as DataPeak, PagePeaks, PageStage, PageTimeline, WayOf } from '../data';
 import type { SeriesSummary } from '../model';
 import type { Moment, PageBlame, PagePart, PagePeak, Stage } from './model';
 
@@ -17,9 +17,9 @@ export function stages(drawn: PageStage[], summaries: SeriesSummary[]): Stage[] 
 export const blame = (own: DataBlame | null): PageBlame | null => own;
 
 /** `areGaps` is whether the samples are gaps of threads that never sleep. */
-export function peaks({ strings, stacks, peaks: all, damaged }: PagePeaks, areGaps: boolean): { peaks: PagePeak[]; damaged: string[] } {
+export function peaks({ strings, stacks, parts, peaks: all, damaged }: PagePeaks, areGaps: boolean): { peaks: PagePeak[]; damaged: string[] } {
   const named = stacks.map((stack) => stack.map((place) => strings[place] ?? '?'));
-  return { peaks: all.map((own) => peak(own, areGaps, strings, named)), damaged };
+  return { peaks: all.map((own) => peak(own, areGaps, parts, strings, named)), damaged };
 }
 
 const OF_MESSAGE = ['send', 'stack', 'wake_up', 'dispatch', 'receive'] as const;
@@ -37,7 +37,7 @@ function kindOf(ways: WayOf[], areGaps: boolean): PagePeak['kind'] {
   return ways.length === 1 ? 'packet' : 'round trip';
 }
 
-function peak(own: DataPeak, areGaps: boolean, strings: string[], stacks: string[][]): PagePeak {
+function peak(own: DataPeak, areGaps: boolean, parts: DataPart[], strings: string[], stacks: string[][]): PagePeak {
   const split = own.stages;
   const ways = own.ways ?? [];
   const stages = split && STAGES.map((stage) => ({ stage, ns: split[stage] })).filter(({ stage, ns }) => stage !== 'softirq' || ns !== 0);
@@ -45,7 +45,7 @@ function peak(own: DataPeak, areGaps: boolean, strings: string[], stacks: string
     ...own,
     kind: kindOf(ways, areGaps),
     stages: ways.length > 0 ? ways.flatMap(ofWay) : stages,
-    blame: own.blame.map((part): PagePart => ({ ...part, stack: stacks[part.stack] ?? [] })),
+    blame: own.blame.map(([place, ns]): PagePart => ({ ...parts[place], ns, stack: stacks[parts[place].stack] ?? [] })),
     timeline: timeline(own.timeline, strings, stacks),
   };
 }
