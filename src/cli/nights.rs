@@ -26,6 +26,9 @@ use crate::{
     units::many,
 };
 
+/// A difference that is told by itself.
+const MACHINE: &str = "machine";
+
 /// Differences of conditions that are named.
 const NAMED: usize = 4;
 
@@ -34,7 +37,24 @@ const NAMED: usize = 4;
 pub(super) struct NightsGate {
     gate: WorseGate,
     nights: usize,
-    runs: Arc<[ListedRun]>,
+    runs: Arc<[KnownRun]>,
+}
+
+/// A run of the store, and what must be equal in those that are alike; made once, as a plan asks
+/// for many cells.
+#[derive(Debug)]
+pub(super) struct KnownRun {
+    /// The run.
+    pub listed: ListedRun,
+    key: TrendKey,
+}
+
+impl KnownRun {
+    /// All of these.
+    pub(super) fn all(runs: Vec<ListedRun>) -> Arc<[Self]> {
+        let known = |listed: ListedRun| Self { key: alike::key(&listed.entry), listed };
+        runs.into_iter().map(known).collect()
+    }
 }
 
 /// Gates against the nights before; the store is read once, and only if there are some.
@@ -43,13 +63,13 @@ pub(super) fn nights_gates<'a>(
     store: &Store,
 ) -> Result<Vec<NightsGate>> {
     let mut found = Vec::new();
-    let mut known: Option<Arc<[ListedRun]>> = None;
+    let mut known: Option<Arc<[KnownRun]>> = None;
     for gate in gates {
         let Some(nights) = gate.past_nights else { continue };
         let runs = match &known {
             Some(runs) => Arc::clone(runs),
             None => {
-                let runs: Arc<[ListedRun]> = store.listing()?.runs.into();
+                let runs = KnownRun::all(store.listing()?.runs);
                 name_hidden(&runs);
                 Arc::clone(known.insert(runs))
             }
@@ -60,9 +80,9 @@ pub(super) fn nights_gates<'a>(
 }
 
 /// A run may be called as the nights before are.
-fn name_hidden(runs: &[ListedRun]) {
-    if let Some(run) = runs.iter().find(|run| run.entry.name == "baseline") {
-        let id = &run.entry.id;
+fn name_hidden(runs: &[KnownRun]) {
+    if let Some(run) = runs.iter().find(|run| run.listed.entry.name == "baseline") {
+        let id = &run.listed.entry.id;
         output::warn(&format!(
             "vs baseline: the nights before are meant; for the run baseline write its id, {id}"
         ));
@@ -82,7 +102,7 @@ struct LeftOut {
 
 impl NightsGate {
     /// A gate against runs that it names: their nights are among these too.
-    pub(super) const fn among(gate: WorseGate, runs: Arc<[ListedRun]>) -> Self {
+    pub(super) const fn among(gate: WorseGate, runs: Arc<[KnownRun]>) -> Self {
         Self { gate, nights: MOST_NIGHTS, runs }
     }
 
@@ -138,15 +158,20 @@ impl NightsGate {
         let mut left_out = LeftOut::default();
         let is_judged = |run: &RunEntry| judged.iter().any(|own| own.id == run.id);
         let is_earlier = |run: &RunEntry| run.start().is_some_and(|own| own < started);
-        let known = self.runs.iter().map(|run| &run.entry);
-        let earlier = known.filter(|run| !is_judged(run) && is_earlier(run));
+        let own_probe = self.runs.iter().filter(|run| run.key.probe == key.probe);
+        let is_meant = |run: &&KnownRun| {
+            let entry = &run.listed.entry;
+            !is_judged(entry) && is_earlier(entry)
+        };
         let kernels: Vec<&str> = judged.iter().map(|run| run.facts.kernel.as_str()).collect();
-        let counts = |run: &&RunEntry| {
+        let counts = |known: &&KnownRun| {
+            let run = &known.listed.entry;
             let is_near = run.start().is_some_and(|own| started.duration_since(own) <= ONE_NIGHT);
             let is_same_night = is_near && kernels.contains(&run.facts.kernel.as_str());
-            left_out.takes(run, key, is_same_night)
+            left_out.takes(run, &differences(key, &known.key), is_same_night)
         };
-        let runs = earlier.filter(counts).collect();
+        let alike = own_probe.filter(is_meant).filter(counts);
+        let runs = alike.map(|run| &run.listed.entry).collect();
         (runs, left_out)
     }
 
@@ -210,18 +235,18 @@ impl NightsGate {
 }
 
 impl LeftOut {
-    /// Whether a run counts; notes why not. One of another probe is nobody's business.
-    fn takes(&mut self, run: &RunEntry, key: &TrendKey, is_same_night: bool) -> bool {
-        let own = alike::key(run);
-        if own.probe != key.probe {
-            return false;
-        }
-        let differences = differences(key, &own);
+    /// Whether a run counts, which differs in this; notes why not.
+    fn takes(
+        &mut self,
+        run: &RunEntry,
+        differences: &BTreeSet<String>,
+        is_same_night: bool,
+    ) -> bool {
         match () {
-            () if own.machine != key.machine => self.other_machine += 1,
+            () if differences.contains(MACHINE) => self.other_machine += 1,
             () if !differences.is_empty() => {
                 self.other_conditions += 1;
-                self.differences.extend(differences);
+                self.differences.extend(differences.iter().cloned());
             }
             () if !run.has_ended() => self.unfinished += 1,
             () if run.validity == Validity::Invalid => self.invalid += 1,
@@ -261,7 +286,7 @@ fn of_level(level: &LevelNights) -> Vec<String> {
 /// In what runs of these keys differ.
 fn differences(a: &TrendKey, b: &TrendKey) -> BTreeSet<String> {
     let fields = [
-        ("machine", a.machine != b.machine),
+        (MACHINE, a.machine != b.machine),
         ("probe", a.probe != b.probe),
         ("loads", a.loads != b.loads),
         ("policy", a.policy != b.policy),

@@ -192,5 +192,5 @@ fn a_plan_without_a_past_says_so() {
     fs::write(&file, plan).unwrap();
     let said = store.run(&["plan", file.to_str().unwrap(), "--check"]);
     let words = said.err.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("no plan in the store has measured 1 cell so"), "{words}");
+    assert!(words.contains("no past of 1 planned cell is in this store"), "{words}");
 }

@@ -6,10 +6,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use anyhow::Result;
 
 use crate::{
-    cli::{gates::RunGates, nights::NightsGate},
+    cli::{
+        gates::RunGates,
+        nights::{KnownRun, NightsGate},
+    },
     report::compare::GateBase,
     run::{PlanCell, PlanRecord, RunEntry},
-    store::{CampaignKind, ListedRun, Listing, Store},
+    store::{CampaignKind, Listing, Store},
     units::many,
 };
 
@@ -20,16 +23,16 @@ pub(super) fn outlook(record: &PlanRecord, gates: &RunGates, store: &Store) -> R
     }
     let listing = store.listing()?;
     let measured = words(&listing);
-    let runs: Arc<[ListedRun]> = listing.runs.into();
+    let runs = KnownRun::all(listing.runs);
     let mut lines: Vec<String> =
         gates.bases().iter().filter_map(|base| of_base(base, record, &runs)).collect();
     for gate in gates.nights() {
         let mut unknown = 0;
         for cell in cells(record) {
-            let own = |run: &&ListedRun| measured.get(&run.place) == Some(&cell.words);
+            let own = |run: &&KnownRun| measured.get(&run.listed.place) == Some(&cell.words);
             match runs.iter().rev().find(own) {
-                Some(run) if run.entry.whole().next().is_some() => {
-                    let sides = gate.planned(&run.entry);
+                Some(run) if run.listed.entry.whole().next().is_some() => {
+                    let sides = gate.planned(&run.listed.entry);
                     lines.push(format!("{}: {}", cell.name, gate.gate().outlook(&sides, None)));
                 }
                 Some(_) => {}
@@ -37,10 +40,9 @@ pub(super) fn outlook(record: &PlanRecord, gates: &RunGates, store: &Store) -> R
             }
         }
         if unknown > 0 {
-            let cells = many(unknown, "cell");
+            let cells = many(unknown, "planned cell");
             lines.push(format!(
-                "{}: no plan in the store has measured {cells} so: how much nights differ there is \
-                 unknown",
+                "{}: no past of {cells} is in this store; how much nights differ is unknown",
                 gate.gate()
             ));
         }
@@ -75,7 +77,7 @@ fn words(listing: &Listing) -> BTreeMap<PathBuf, Vec<String>> {
 }
 
 /// Of runs that are named their own nights tell.
-fn of_base(base: &GateBase, record: &PlanRecord, runs: &Arc<[ListedRun]>) -> Option<String> {
+fn of_base(base: &GateBase, record: &PlanRecord, runs: &Arc<[KnownRun]>) -> Option<String> {
     let like = RunEntry::from(base.runs().first()?.clone());
     let known = NightsGate::among(base.gate().clone(), Arc::clone(runs));
     let sides = (base.runs().len(), record.repeat as usize);
