@@ -4,6 +4,7 @@
 mod apart;
 mod blamed;
 mod kernels;
+mod programs;
 mod level;
 mod reach;
 
@@ -13,6 +14,7 @@ pub use kernels::KernelThere;
 pub use level::{
     LevelNights, ONE_NIGHT, OtherKernels, judged_nights, level_nights, without_kernels_in_turn,
 };
+pub use programs::ProgramChange;
 pub use reach::days_beside;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +54,8 @@ pub struct TrendRun {
     pub started: Timestamp,
     /// `uname -r`
     pub kernel: String,
+    /// The program that measured, with its version; empty if unknown.
+    pub program: String,
     /// p99, ns; `None` if too few samples lie beyond it.
     pub p99_ns: Option<i64>,
     /// The median of the maxima of equal stretches, ns.
@@ -161,6 +165,10 @@ pub struct TrendChange {
     pub ratio: f64,
     /// What the kernel did around it.
     pub kernel: KernelThere,
+    /// Where it came with another program or version: that of the last run before it, and of the
+    /// first one after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramChange>,
     /// Whose part of late samples changed most; `None` if runs of a side did not record any.
     pub causes: Option<Vec<CauseShift>>,
 }
@@ -346,6 +354,10 @@ fn changes_at(figure: &TrendFigure, runs: &[TrendRun], places: &[usize]) -> Vec<
             after_ns,
             ratio: ratio(before_ns, after_ns),
             kernel: kernels::kernel_there(&figure.points, *place),
+            program: programs::program_change(
+                between(time(begin), time(*place)).next_back(),
+                between(time(*place), time(end)).next(),
+            ),
             causes: blamed::causes(
                 between(time(begin), time(*place)),
                 between(time(*place), time(end)),
@@ -413,6 +425,7 @@ mod tests {
             TrendRun {
                 started: Timestamp::from_second(1_790_000_000 + night * 86_400).unwrap(),
                 kernel: if is_later { "6.13" } else { "6.12" }.into(),
+                program: if is_later { "tardy 2" } else { "tardy 1" }.into(),
                 p99_ns: Some(ns),
                 block_max_ns: None,
                 max_ns: Some(2 * ns),

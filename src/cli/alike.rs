@@ -1,14 +1,19 @@
 //! Which runs belong to one row: what must be equal, in words.
 
-use std::collections::BTreeMap;
+mod cyclictest;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use crate::{
     analysis::trend::{TrendKey, TrendRun},
     report::words,
-    run::{RunEntry, Status, TraceMode, provenance::OF_ONE_FILE},
+    run::{
+        RunEntry, Status, TimerParameters, TraceMode, probes::ProbeRecord, provenance::OF_ONE_FILE,
+    },
     store::{ListedRun, Where},
+    sys::cpus::Cpus,
     units::span,
 };
 
@@ -25,6 +30,7 @@ pub(super) fn rows<'a>(
     question: &Where,
 ) -> BTreeMap<TrendKey, Vec<TrendRun>> {
     let mut groups: BTreeMap<TrendKey, Vec<TrendRun>> = BTreeMap::new();
+    let mut imported = BTreeSet::new();
     for run in runs {
         let Some(started) = run.entry.start() else { continue };
         let common = key(&run.entry);
@@ -32,9 +38,13 @@ pub(super) fn rows<'a>(
             let details = run.details().and_then(|details| details.series(&series.name));
             let p99 = series.percentile("99").filter(|_| !series.is_uncertain("99"));
             let key = TrendKey { series: series.name.clone(), ..common.clone() };
+            if run.entry.status == Status::Imported {
+                imported.insert(key.clone());
+            }
             groups.entry(key).or_default().push(TrendRun {
                 started,
                 kernel: run.entry.facts.kernel.clone(),
+                program: run.entry.provenance.called(),
                 p99_ns: p99.and_then(|ns| i64::try_from(ns).ok()),
                 block_max_ns: details.and_then(|details| details.block_max_ns),
                 max_ns: series.max,
@@ -42,11 +52,17 @@ pub(super) fn rows<'a>(
             });
         }
     }
+    cyclictest::join(&mut groups, &imported);
     groups
 }
 
-/// What all series of a run have in common.
+/// What all series of a run have in common. A result of cyclictest has what the same run of tardy
+/// has, as far as it states it.
 pub(super) fn key(run: &RunEntry) -> TrendKey {
+    key_as_stated(cyclictest::as_timer(run).as_ref().unwrap_or(run))
+}
+
+fn key_as_stated(run: &RunEntry) -> TrendKey {
     let asked = &run.parameters;
     let length = match (asked.duration_ns, asked.samples) {
         (Some(ns), _) => span(ns as f64 / 1e9),
@@ -117,6 +133,11 @@ fn parameters(run: &RunEntry) -> Map<String, Value> {
     let Some(Value::Object(mut parameters)) = probe.remove("parameters") else {
         return Map::new();
     };
+    if let ProbeRecord::Timer(timer) = &run.probe
+        && timer.total_threads == every_cpu(timer)
+    {
+        parameters.remove("total_threads");
+    }
     if run.status == Status::Imported {
         let is_of_one = |name: &str| OF_ONE_FILE.contains(&name) || OF_ONE_RESULT.contains(&name);
         parameters.retain(|name, _| !is_of_one(name));
@@ -125,6 +146,12 @@ fn parameters(run: &RunEntry) -> Map<String, Value> {
         }
     }
     parameters
+}
+
+/// The number of threads if each CPU has as many.
+fn every_cpu(timer: &TimerParameters) -> Option<u32> {
+    let cpus: Cpus = timer.cpus.parse().ok()?;
+    timer.threads_per_cpu.checked_mul(u32::try_from(cpus.iter().count()).ok()?)
 }
 
 /// A command line without the files that it writes: `--json=FILE`, `--json FILE` and `> FILE`.

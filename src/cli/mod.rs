@@ -5,6 +5,7 @@ mod alike;
 mod check;
 mod compare;
 mod cyclictest;
+mod cyclictest_flags;
 mod deadline;
 mod drop_in;
 mod echo;
@@ -114,7 +115,7 @@ enum Verb {
     Plot(report::PlotFlags),
     Export(export::ExportFlags),
     Import(import::ImportFlags),
-    Cyclictest(drop_in::CyclictestFlags),
+    Cyclictest(cyclictest_flags::CyclictestFlags),
     Oslat(drop_in::OslatFlags),
     Hwlatdetect(hwlatdetect::HwlatdetectFlags),
     Rm(rm::RmFlags),

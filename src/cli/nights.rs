@@ -224,6 +224,7 @@ impl NightsGate {
             Some(TrendRun {
                 started: run.start()?,
                 kernel: run.facts.kernel.clone(),
+                program: run.provenance.called(),
                 p99_ns: figure(run).and_then(|ns| i64::try_from(ns).ok()),
                 block_max_ns: None,
                 max_ns: None,

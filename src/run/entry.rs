@@ -21,6 +21,7 @@ use super::{
     files, lock,
     messages::MessageRecord,
     probes::{ProbeRecord, lenient},
+    provenance::EntryProvenance,
     reader::Run,
     record_file::{OpenError, Record, read_record, rows},
     series_entry::SeriesEntry,
@@ -166,7 +167,7 @@ pub struct RunEntry {
     /// What the user calls it.
     pub name: String,
     /// How it came here.
-    #[serde(default, skip_serializing_if = "EntryProvenance::is_usual")]
+    #[serde(default)]
     pub provenance: EntryProvenance,
     /// How far it came; a run that is neither running nor ended has crashed.
     pub status: Status,
@@ -203,21 +204,6 @@ pub struct RunEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<EntryAttached>,
     series: Vec<SeriesEntry>,
-}
-
-/// What a [`RunEntry`] has of where it is from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EntryProvenance {
-    /// Whether it came in a bundle from elsewhere.
-    pub received: bool,
-}
-
-impl EntryProvenance {
-    /// Whether nothing need be said of it.
-    const fn is_usual(&self) -> bool {
-        !self.received
-    }
 }
 
 /// What a [`RunEntry`] has of threads of others.
@@ -375,7 +361,11 @@ impl From<Run> for RunEntry {
             path,
             id: document.id,
             name: document.name,
-            provenance: EntryProvenance { received: document.provenance.received },
+            provenance: EntryProvenance {
+                program: document.provenance.program,
+                version: document.provenance.version,
+                received: document.provenance.received,
+            },
             status: document.status,
             validity: document.validity,
             probe: document.probe,

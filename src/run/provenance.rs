@@ -20,6 +20,29 @@ pub struct Provenance {
     pub received: bool,
 }
 
+/// What a [`super::RunEntry`] has of where it is from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryProvenance {
+    /// The program that measured.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub program: String,
+    /// Its version.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Whether it came in a bundle from elsewhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub received: bool,
+}
+
+impl EntryProvenance {
+    /// `cyclictest 2.40`; empty if unknown.
+    #[must_use]
+    pub fn called(&self) -> String {
+        format!("{} {}", self.program, self.version).trim_end().to_owned()
+    }
+}
+
 /// How samples came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -136,6 +136,7 @@ mod tests {
         TrendRun {
             started: Timestamp::from_second(seconds).unwrap(),
             kernel: kernel.into(),
+            program: String::new(),
             p99_ns: Some(us * 1_000),
             block_max_ns: None,
             max_ns: None,

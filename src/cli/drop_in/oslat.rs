@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{Args, CommandFactory as _, FromArgMatches as _};
 
-use super::{length::seconds_of, notice_caveats, unlabelled, words};
+use super::{notice_caveats, unlabelled, words};
 use crate::{
-    cli::{Cli, Exit, Verb, output, report, run, setup::exit_of_setup, verb_at},
+    cli::{
+        Cli, Exit, Verb, cyclictest_flags::seconds_of, output, report, run, setup::exit_of_setup,
+        verb_at,
+    },
     exchange::export::{
         CountedRun,
         oslat::{OslatStyle, OslatTable},

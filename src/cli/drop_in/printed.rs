@@ -2,9 +2,12 @@
 
 use anyhow::{Result, anyhow};
 
-use super::{CyclictestFlags, MOST_BINS, SPIKES, report, spikes};
+use super::{report, spikes};
 use crate::{
-    cli::output,
+    cli::{
+        cyclictest_flags::{CyclictestFlags, SPIKES},
+        output,
+    },
     exchange::export::{
         CountedRun,
         cyclictest::{CyclictestStyle, histogram, json, lines},
@@ -38,10 +41,6 @@ impl Reduced {
 }
 
 impl CyclictestFlags {
-    pub(super) fn bins(&self) -> Option<u64> {
-        self.histogram.or(self.histofall).map(|bins| bins.min(MOST_BINS))
-    }
-
     /// How many spikes are printed.
     fn spikes(&self) -> usize {
         self.spike_nodes.and_then(|own| usize::try_from(own).ok()).unwrap_or(SPIKES)

@@ -24,6 +24,7 @@ pub(super) fn change(day: &str, ratio: f64) -> TrendChange {
             before: "6.12".into(),
             after: "6.13".into(),
         },
+        program: None,
         causes: None,
     }
 }

@@ -1,7 +1,9 @@
 //! Rows, figures, kernels and causes of trends in words.
 
 use crate::{
-    analysis::trend::{CauseShift, KernelThere, TrendChange, TrendFigureName, TrendRow},
+    analysis::trend::{
+        CauseShift, KernelThere, ProgramChange, TrendChange, TrendFigureName, TrendRow,
+    },
     report::{causes::words::head, words::under},
     units::{Nanos, percent},
 };
@@ -52,9 +54,9 @@ pub(super) fn sizes(figure: TrendFigureName, change: &TrendChange) -> String {
     format!("{} {before} -> {after} (x {:.2})", called(figure), change.ratio)
 }
 
-/// What is known of the kernels around a change.
+/// What is known of the kernels around a change, and of the program that measured.
 pub(super) fn kernel(change: &TrendChange) -> String {
-    match &change.kernel {
+    let kernel = match &change.kernel {
         KernelThere::Changed { day, before, after } if *day == change.day => {
             format!("the kernel changed there: {before} -> {after}")
         }
@@ -63,7 +65,16 @@ pub(super) fn kernel(change: &TrendChange) -> String {
         }
         KernelThere::Same => "the kernel did not change there".into(),
         KernelThere::InTurn => "several kernels in turn there: none came with the change".into(),
-    }
+    };
+    kernel + &program(change)
+}
+
+/// Which program came with a change, where one did.
+fn program(change: &TrendChange) -> String {
+    let words = |own: &ProgramChange| {
+        format!("; the program changed there: {} -> {}", own.before, own.after)
+    };
+    change.program.as_ref().map_or_else(String::new, words)
 }
 
 /// Whose share of late time changed.
@@ -94,6 +105,11 @@ mod tests {
         assert!(kernel(&own).starts_with("the kernel changed on 2026-10-07, which may be"));
         own.kernel = KernelThere::InTurn;
         assert!(kernel(&own).contains("none came with the change"));
+        let (before, after) = ("cyclictest 2.40".into(), "tardy 0.2.0".into());
+        (own.kernel, own.program) = (KernelThere::Same, Some(ProgramChange { before, after }));
+        let said = "the kernel did not change there; the program changed there: cyclictest 2.40 -> \
+                    tardy 0.2.0";
+        assert_eq!(kernel(&own), said);
     }
 
     #[test]

@@ -15,8 +15,8 @@ import { bandsOf, lanesOf, levelsOf, ticksOf, type Band, type Lane } from './lan
 const TITLE_PX = 19;
 const LANE_PX = 118;
 const BOTTOM_PX = 44;
-/** A name that would be cut to less is left out; all are said below the chart. */
-const LEAST_NAME_PX = 34;
+/** The width of a letter at most, at 10 px. */
+const LETTER_PX = 6;
 
 export function trendPanel(row: PageTrendRow, stretch: Stretch): Panel {
   const lanes = lanesOf(row);
@@ -114,12 +114,15 @@ function bandSeries(bands: Band[], index: number, frame: Frame): Option {
     { type: 'rect', silent: true, shape: { x: from, y, width: Math.max(0, to - from), height }, style: { fill: frame.theme.grid, opacity: at % 2 ? 0.75 : 0 } }));
 }
 
-/** The name of a kernel where there is room, above the lines across. */
+/** The name of a kernel where all of it has room, above the lines across. The note below has every name. */
 function bandNames(row: PageTrendRow, bands: Band[], frame: Frame): Option {
-  return bandsAs('names', bands, 0, 7, ({ from, to, y, at }) => (to - from < LEAST_NAME_PX ? undefined : {
-    type: 'text', silent: true, x: from + 3, y: y + 2,
-    style: { text: row.kernels[bands[at].kernel], fill: frame.theme.muted, fontSize: 10, stroke: frame.theme.paper, lineWidth: 3, width: to - from - 6, overflow: 'truncate', ellipsis: '\u2026' },
-  }));
+  return bandsAs('names', bands, 0, 7, ({ from, to, y, at }) => {
+    const text = row.kernels[bands[at].kernel];
+    return to - from < text.length * LETTER_PX + 6 ? undefined : {
+      type: 'text', silent: true, x: from + 3, y: y + 2,
+      style: { text, fill: frame.theme.muted, fontSize: 10, stroke: frame.theme.paper, lineWidth: 3 },
+    };
+  });
 }
 
 /** A band within its lane, px. */

@@ -82,6 +82,7 @@ fn store(correlation: f64, change: usize, random: &mut SplitMix64) -> Vec<TrendR
         TrendRun {
             started: Timestamp::UNIX_EPOCH + hours.hours(),
             kernel: "6.12".into(),
+            program: String::new(),
             p99_ns: Some((100_000.0 + 5_000.0 * (p99 + step)) as i64),
             block_max_ns: Some((1_000_000.0 + 100_000.0 * max) as i64),
             max_ns: None,

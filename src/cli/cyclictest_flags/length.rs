@@ -31,7 +31,7 @@ impl RunLength {
 }
 
 /// `10`, `5m`, `1H`, `2d` of rt-tests, in s; and what `-D` is left out for.
-pub(super) fn seconds_of(text: &str, left_out: &str) -> Result<u64> {
+pub(in crate::cli) fn seconds_of(text: &str, left_out: &str) -> Result<u64> {
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(at) => text.split_at(at),
         None => (text, "s"),
