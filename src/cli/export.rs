@@ -34,8 +34,9 @@ const WHOLE_US_NS: u64 = 1_000;
 /// chrome); test reports (junit, tap, lava, kcidb, bencher); and a whole run for `tardy import`
 /// elsewhere (bundle).
 ///
-/// A test report has the validity of each run and the result of each --gate; of a plan or suite, of
-/// each cell, by the gates that it was begun with unless others are named. An inconclusive gate is
+/// A test report has the validity of each run and the result of each --gate; of a plan, a suite or
+/// a directory of the lab, of each cell. Plans have the gates that they were begun with unless
+/// others are named. An inconclusive gate is
 /// reported as skipped, and an invalid run as an error. The names of tests are made of probe, loads
 /// and series, or of plan, cell and series, and are alike every night.
 #[derive(Debug, Args)]

@@ -204,6 +204,16 @@ fn a_cell_whose_lab_was_killed_meanwhile_is_left_out_and_a_run_of_somebody_else_
     let compared: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!((whole(&compared["undone"]), &compared["title"]), (1, &"mine".into()));
     assert_eq!(whole(&compared["matrix"]["loads"][0]["cells"][0]["samples"]), 2_000);
+    let report = store.run(&["export", "./cells", "--to", "tap", "--gate", "max<1us"]);
+    assert_eq!(report.code, Some(4), "a cell is missing: {report:?}");
+    let points: Vec<&str> = report.out.lines().filter(|line| line.contains("ok ")).collect();
+    let expected = [
+        "ok 1 - mine.idle.rt: the run is valid",
+        "not ok 2 - mine.idle.rt.cpu0: max<1us",
+        "not ok 3 - mine: the run is valid",
+    ];
+    assert_eq!(points, expected);
+    assert!(report.out.contains("no run: 1 cell not measured: the lab ended early"), "{report:?}");
 }
 
 #[test]

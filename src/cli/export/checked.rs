@@ -1,6 +1,7 @@
 //! Runs and cells of plans with what their gates came to: test reports.
 
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
 };
@@ -10,11 +11,13 @@ use anyhow::{Context, Result, anyhow};
 use super::ExportFlags;
 use crate::{
     cli::{
-        Exit, gates,
+        Exit,
+        gates::{self, RunGates},
+        lab::{Gathered, gather},
         plan::{CellGate, gates_of, repeated},
     },
     exchange::export::CheckedRun,
-    run::{CellStatus, PLAN, PlanRecord, Run},
+    run::{CellStatus, PLAN, PlanRecord, Run, lab::LAB},
     store::Store,
 };
 
@@ -28,6 +31,12 @@ pub(super) fn checked(
     let mut checked = Vec::new();
     let gates = flags.gates.find(store)?;
     for name in &flags.runs {
+        if let Some(place) = lab_place(name, store) {
+            let (cells, own) = lab_cells(&place, &gates, store).with_context(|| name.clone())?;
+            checked.extend(cells);
+            exit = exit.worst(own);
+            continue;
+        }
         if let Some(place) = plan_place(name, store) {
             let (cells, own) = cells(&place, flags, store).with_context(|| name.clone())?;
             checked.extend(cells);
@@ -46,6 +55,34 @@ pub(super) fn checked(
 /// Where this is a plan.
 fn plan_place(name: &str, store: &Store) -> Option<PathBuf> {
     store.place_of(Path::new(name)).filter(|place| place.join(PLAN).is_file())
+}
+
+/// Where this is a directory of the lab.
+fn lab_place(name: &str, store: &Store) -> Option<PathBuf> {
+    store.place_of(Path::new(name)).filter(|place| place.join(LAB).is_file())
+}
+
+/// The cells of a matrix with their checks, and the exit code.
+fn lab_cells(place: &Path, gates: &RunGates, store: &Store) -> Result<(Vec<CheckedRun>, Exit)> {
+    let Gathered { runs, records, .. } = gather(&[place.display().to_string()], store)?;
+    let (_, record) = records.first().context("it has no lab.json")?;
+    let phases: BTreeSet<u32> =
+        runs.iter().filter_map(|run| Some(run.document.facts.lab.as_ref()?.seed)).collect();
+    let (mut exit, mut checked) = (Exit::Done, Vec::new());
+    for run in &runs {
+        let found = gates.decide(run)?;
+        exit = exit.worst(gates::exit(&run.document, found.as_deref()));
+        let own = CheckedRun::of(&run.document, &found.unwrap_or_default());
+        checked.push(own.in_matrix(record, &run.document, phases.len() > 1));
+    }
+    for failure in &record.failed {
+        checked.push(CheckedRun::failed(record, failure, phases.len() > 1));
+    }
+    if record.undone > 0 {
+        checked.push(CheckedRun::undone(record));
+    }
+    let is_whole = record.failed.is_empty() && record.undone == 0;
+    Ok((checked, if is_whole { exit } else { exit.worst(Exit::Invalid) }))
 }
 
 /// The cells of a plan with their checks, by the gates that are named, or else by those that it

@@ -51,7 +51,7 @@ pub(super) struct CompareFlags {
 
 /// Runs, with the records of their directories.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(in crate::cli) struct Gathered {
     pub runs: Vec<Run>,
     /// Each run with its directory.
     pub records: Vec<(PathBuf, LabRecord)>,
@@ -101,7 +101,7 @@ pub(super) fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -
 }
 
 /// Opens all runs at these paths.
-pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
+pub(in crate::cli) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
     let mut found = Gathered::default();
     for name in places {
         let place = store.place_of(Path::new(name));

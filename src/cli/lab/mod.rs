@@ -12,6 +12,8 @@ mod run;
 mod matrix_progress;
 mod verify;
 
+pub(super) use self::compare::{Gathered, gather};
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 

@@ -5,14 +5,20 @@
 
 use std::collections::HashMap;
 
+use super::check_names::{LabCell, SeriesWords, cell_words, measured, plain, word};
+
 use crate::{
     analysis::matrix::{FIGURES, whole},
     report::{
         gate_decision::{GateResult, GateVerdict},
         headline::headline,
-        words::{self, NO_LOAD_KEY},
+        words,
     },
-    run::{Caveat, Document, Effect, PlanCell, PlanRecord, SeriesSummary, Status, Validity},
+    run::{
+        Caveat, Document, Effect, PlanCell, PlanRecord, SeriesSummary, Status, Validity,
+        lab::{LabFailure, LabRecord},
+    },
+    units::many,
 };
 
 /// What a check came to.
@@ -110,15 +116,58 @@ impl CheckedRun {
     pub(crate) fn unmeasured(plan: &PlanRecord, cell: &PlanCell) -> Self {
         let reason = cell.error.clone().unwrap_or_else(|| "it is not measured yet".into());
         Self {
-            measured: cell_words(plan, cell),
             id: cell.run_id.clone().unwrap_or_default(),
-            name: cell.name.clone(),
-            hostname: String::new(),
             started_at: plan.started_at.clone(),
-            duration_s: 0.0,
             line: format!("cell {} of the plan {}", cell.name, plan.plan),
-            headline: reason.clone(),
             command: words::command(&cell.words),
+            ..Self::without_run(cell_words(plan, cell), &cell.name, reason)
+        }
+    }
+
+    /// The same as a cell of the lab, `plan.load.kernel`; with its phase offset if there are several.
+    pub(crate) fn in_matrix(
+        mut self,
+        lab: &LabRecord,
+        document: &Document,
+        has_phases: bool,
+    ) -> Self {
+        if let Some(facts) = &document.facts.lab {
+            let cell = LabCell { load: &facts.load, kernel: &facts.kernel, phase: facts.seed };
+            self.measured = cell.words(lab, has_phases);
+        }
+        self
+    }
+
+    /// Of a cell of the lab that failed.
+    pub(crate) fn failed(lab: &LabRecord, failure: &LabFailure, has_phases: bool) -> Self {
+        let LabFailure { load, kernel, seed, why } = failure;
+        let words = LabCell { load, kernel, phase: *seed }.words(lab, has_phases);
+        let line = format!("load {load} on kernel {kernel} in the lab's plan {}", lab.plan);
+        let why = why.replace('\n', " ");
+        Self { line, ..Self::without_run(words, &format!("{load} on {kernel}"), why) }
+    }
+
+    /// Of the cells that the lab's end left undone.
+    pub(crate) fn undone(lab: &LabRecord) -> Self {
+        let cells = many(lab.undone as u64, "cell");
+        Self::without_run(
+            word(&lab.plan),
+            &lab.plan,
+            format!("{cells} not measured: the lab ended early"),
+        )
+    }
+
+    fn without_run(measured: String, name: &str, reason: String) -> Self {
+        Self {
+            measured,
+            id: String::new(),
+            name: name.to_owned(),
+            hostname: String::new(),
+            started_at: String::new(),
+            duration_s: 0.0,
+            line: String::new(),
+            headline: reason.clone(),
+            command: String::new(),
             checks: vec![Check {
                 series: None,
                 name: VALID.into(),
@@ -159,17 +208,9 @@ impl CheckedRun {
     /// What a check or a latency is called where a name has letters, digits, `-`, `_` and dots
     /// alone: `timer.hackbench.cpu0.p99.9_le_80us`.
     pub(crate) fn plain_name(&self, series: Option<&str>, what: &str) -> String {
-        let what =
-            SIGNS.iter().fold(what.to_owned(), |what, (sign, word)| what.replace(sign, word));
-        let name = format!("{}.{what}", self.class(series));
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+        plain(&format!("{}.{what}", self.class(series)))
     }
 }
-
-/// Comparisons in the name of a gate, in words.
-const SIGNS: [(&str, &str); 5] =
-    [("<=", "_le_"), (">=", "_ge_"), ("<", "_lt_"), (">", "_gt_"), ("=", "_eq_")];
 
 /// The check that each run has.
 const VALID: &str = "the run is valid";
@@ -218,52 +259,6 @@ fn of_gate(gate: &GateResult, is_invalid: bool) -> Check {
         false => gate.reason.clone(),
     };
     Check { series: None, name: gate.gate.clone(), outcome, reason }
-}
-
-/// Probe and loads.
-fn measured(document: &Document) -> String {
-    let loads: Vec<String> = document.loads.iter().map(words::load).collect();
-    let loads = if loads.is_empty() { NO_LOAD_KEY.into() } else { loads.join("+") };
-    format!("{}.{}", word(document.probe.measured_as()), word(&loads))
-}
-
-/// Plan and cell, and the repeat if there are several.
-fn cell_words(plan: &PlanRecord, cell: &PlanCell) -> String {
-    let repeat = (plan.repeat > 1).then(|| format!(".{}", cell.repeat));
-    format!("{}.{}{}", word(&plan.plan), word(&cell.name), repeat.unwrap_or_default())
-}
-
-/// A word that every reader takes: a dot separates words, and shells and servers give other
-/// characters a meaning.
-fn word(text: &str) -> String {
-    let taken = |c: char| c.is_ascii_alphanumeric() || "-_+=,".contains(c);
-    text.chars().map(|c| if taken(c) { c } else { '_' }).collect()
-}
-
-/// Series of single threads, whose numbers differ every night, by what they are called instead.
-struct SeriesWords(HashMap<String, String>);
-
-impl SeriesWords {
-    fn of(document: &Document) -> Self {
-        let mut found = HashMap::new();
-        let mut threads: HashMap<&str, u32> = HashMap::new();
-        for series in document.threads() {
-            let Some(name) = series.thread_of.as_deref() else { continue };
-            let number = threads.entry(name).or_default();
-            *number += 1;
-            found.insert(series.name.clone(), format!("{}-{number}", word(name)));
-        }
-        Self(found)
-    }
-
-    fn word(&self, series: &str) -> String {
-        let known = |name: &str| self.0.get(name).cloned();
-        let stage = || {
-            let (thread, stage) = series.rsplit_once('/')?;
-            Some(format!("{}_{}", known(thread)?, word(stage)))
-        };
-        known(series).or_else(stage).unwrap_or_else(|| word(series))
-    }
 }
 
 /// Percentiles that have enough samples beyond them, and the maximum.
@@ -352,18 +347,6 @@ pub(super) mod tests {
             runs.map(|run| run.measured),
             [loaded.to_owned(), "timer.idle".into(), format!("{loaded}.2")]
         );
-    }
-
-    #[test]
-    fn threads_are_called_by_their_turn_and_not_by_their_number() {
-        let mut attached = fixture::of("attach", &["app", "app/812", "app/97"]);
-        for series in &mut attached.series[1..] {
-            (series.stage_of, series.stage) = (None, None);
-            series.thread_of = Some("app".into());
-        }
-        let words = SeriesWords::of(&attached);
-        let found = ["app", "app/812", "app/97", "app/97/response"].map(|name| words.word(name));
-        assert_eq!(found, ["app", "app-1", "app-2", "app-2_response"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Runs for other programs to read: one file a format, one line of [`FORMATS`] each.
 
 mod bencher;
+mod check_names;
 mod checks;
 mod chrome;
 mod counted;
