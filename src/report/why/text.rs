@@ -125,18 +125,16 @@ fn has_late_cycles(why: &WhyReport) -> bool {
 /// How many of the late cycles were analyzed.
 fn late_cycles(why: &WhyReport, document: &Document) -> String {
     let (analysed, skipped) = (why.responses_analysed, why.responses_passed_over);
-    let all = analysed.saturating_add(skipped);
-    let mut text = match skipped {
-        0 => format!("All {} were analyzed", many(all, "late cycle")),
-        _ => format!(
-            "{} of {} were analyzed, the latest first",
-            count(analysed),
-            many(all, "late cycle")
-        ),
-    };
-    text.push_str(&reach(why));
     let judged = document.judged_cycles();
     let over = |own: &JudgedCycles<'_>| own.row.over.map_or(0, |over| over.cycles);
+    // The last cycle of a thread that ends is counted, but the record ends before it.
+    let all = analysed.saturating_add(skipped).max(judged.iter().map(over).sum());
+    let mut text = match all - analysed {
+        0 => format!("All {} were analyzed", many(all, "late cycle")),
+        _ => format!("{} of {} were analyzed", count(analysed), many(all, "late cycle")),
+    };
+    text.push_str(if skipped > 0 { ", the latest first" } else { "" });
+    text.push_str(&reach(why));
     let without: u64 = judged.iter().map(|own| own.missed.saturating_sub(over(own))).sum();
     if without > 0 {
         let periods = many(without, "more period");
@@ -436,6 +434,15 @@ mod tests {
                      without a cycle.";
         assert!(said.contains(first), "{said}");
         assert!(!said.contains("> p99") && !said.contains("wake-ups"), "{said}");
+        let document = fixture::judged();
+        let over = document.judged_cycles().into_iter().map(|own| own.row.over.unwrap().cycles);
+        let over: u64 = over.sum();
+        (why.responses_analysed, why.responses_passed_over) = (over - 1, 0);
+        let said = of(&why);
+        assert!(
+            said.contains(&format!("{} of {over} late cycles were analyzed;", over - 1)),
+            "{said}"
+        );
         why.bands.remove(0);
         let said = of(&why);
         assert!(said.contains("25 wake-ups that were later than 50.0 us were analyzed"), "{said}");
