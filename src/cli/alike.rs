@@ -2,6 +2,8 @@
 
 mod cyclictest;
 
+pub(super) use self::cyclictest::forgive_unstated;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};

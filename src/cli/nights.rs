@@ -21,7 +21,7 @@ use crate::{
         compare::{SeriesNights, WorseGate},
         gate_decision::GateResult,
     },
-    run::{Run, RunEntry, SeriesEntry, Validity, series_name::is_called},
+    run::{Run, RunEntry, SeriesEntry, Status, Validity, series_name::is_called},
     store::{ListedRun, Store},
     units::many,
 };
@@ -168,7 +168,11 @@ impl NightsGate {
             let run = &known.listed.entry;
             let is_near = run.start().is_some_and(|own| started.duration_since(own) <= ONE_NIGHT);
             let is_same_night = is_near && kernels.contains(&run.facts.kernel.as_str());
-            left_out.takes(run, &differences(key, &known.key), is_same_night)
+            let mut differences = differences(key, &known.key);
+            if judged.iter().chain([run]).any(|own| own.status == Status::Imported) {
+                alike::forgive_unstated(&mut differences, key, &known.key);
+            }
+            left_out.takes(run, &differences, is_same_night)
         };
         let alike = own_probe.filter(is_meant).filter(counts);
         let runs = alike.map(|run| &run.listed.entry).collect();

@@ -53,6 +53,17 @@ pub(super) fn as_timer(run: &RunEntry) -> Option<RunEntry> {
     Some(timer)
 }
 
+/// Takes out of what two keys differ in what one of them does not state.
+pub(in crate::cli) fn forgive_unstated(
+    differences: &mut BTreeSet<String>,
+    a: &TrendKey,
+    b: &TrendKey,
+) {
+    if [a, b].iter().any(|key| !key.conditions.contains_key(UNSTATED)) {
+        differences.remove(UNSTATED);
+    }
+}
+
 /// Puts groups of imported results to the runs of tardy that are alike in all that both state,
 /// where there is one such group.
 pub(super) fn join(groups: &mut BTreeMap<TrendKey, Vec<TrendRun>>, imported: &BTreeSet<TrendKey>) {

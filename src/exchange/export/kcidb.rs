@@ -1,7 +1,7 @@
 //! Submissions to the database in which KernelCI collects the results of all test systems: KCIDB,
 //! schema 5.0 (kernelci/kcidb-io, `kcidb_io/schema/v05_00.py`).
 
-use std::io;
+use std::{collections::HashMap, io};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -41,7 +41,7 @@ impl Submission {
             return Err(SubmissionError::Origin(origin.into()));
         }
         match build.split_once(':') {
-            Some((of, id)) if is_origin(of) && !id.is_empty() && !id.contains('\0') => {
+            Some((of, id)) if is_origin(of) && !id.is_empty() && !id.contains(char::is_control) => {
                 Ok(Self { origin: origin.into(), build: build.into() })
             }
             _ => Err(SubmissionError::Build(build.into())),
@@ -101,9 +101,24 @@ pub(crate) fn write(runs: &[CheckedRun], to: &Submission) -> io::Result<Vec<u8>>
         tests.extend(run.checks.iter().map(|check| of_check(run, check, to)));
         tests.extend(run.figures.iter().map(|figure| of_figure(run, figure, to)));
     }
+    tell_apart(&mut tests);
     let mut bytes = serde_json::to_vec_pretty(&Report { version: VERSION, tests })?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// Numbers tests of one name, of which a database would keep the last alone.
+fn tell_apart(tests: &mut [Test<'_>]) {
+    let mut found: HashMap<String, u32> = HashMap::new();
+    for test in tests {
+        let times = found.entry(test.id.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            let number = format!("-{times}");
+            test.id.push_str(&number);
+            test.path.push_str(&number);
+        }
+    }
 }
 
 fn of_check<'a>(run: &'a CheckedRun, check: &'a Check, to: &'a Submission) -> Test<'a> {
@@ -194,6 +209,22 @@ mod tests {
         assert_eq!(tests[4]["number"], json!({"value": 65.25e-6, "unit": "s", "prefix": "metric"}));
         assert_eq!(tests[4]["id"], "my_lab:i.timer.idle.cpu0.p99-9");
         assert_eq!(tests[0]["build_id"], "maestro:67f1c3");
+    }
+
+    #[test]
+    fn no_two_tests_have_one_id() {
+        let gates = [gates(), gates()].concat();
+        let bytes = write(&[CheckedRun::of(&document(), &gates)], &submission()).unwrap();
+        let found: Value = serde_json::from_slice(&bytes).unwrap();
+        let ids: Vec<&str> = found["tests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|test| test["id"].as_str().unwrap())
+            .collect();
+        let apart: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+        assert_eq!(apart.len(), ids.len(), "{ids:?}");
+        assert!(apart.contains("my_lab:i.timer.idle.cpu0.p99_le_80us-2"), "{ids:?}");
     }
 
     #[test]
