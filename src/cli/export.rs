@@ -36,9 +36,9 @@ const WHOLE_US_NS: u64 = 1_000;
 ///
 /// A test report has the validity of each run and the result of each --gate; of a plan, a suite or
 /// a directory of the lab, of each cell. Plans have the gates that they were begun with unless
-/// others are named. An inconclusive gate is
-/// reported as skipped, and an invalid run as an error. The names of tests are made of probe, loads
-/// and series, or of plan, cell and series, and are alike every night.
+/// others are named. An inconclusive gate is reported as skipped, and an invalid run as an error.
+/// The names of tests are made of probe, loads and series, or of plan, cell and series, and are
+/// alike every night.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written, and every gate passed; 1 a gate failed, or \
                         --stop-over ended a run; 2 error; 3 a gate is inconclusive; 4 a run is \

@@ -15,7 +15,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use self::directory::{files_of, info_beside};
+use self::directory::{draft_in, files_of, info_beside};
 use super::{Exit, flags::FormatFlags, output, runs::new_id};
 use crate::{
     exchange::{
@@ -30,7 +30,7 @@ use crate::{
         headline::headline,
         terminal::{self, Asked},
     },
-    run::{Document, RunDirectory, probes::ProbeRecord, provenance::CONTENT_SHA256},
+    run::{Document, probes::ProbeRecord, provenance::CONTENT_SHA256},
     store::{Store, check_name},
     units::many,
 };
@@ -218,7 +218,7 @@ impl Importer<'_> {
         let named = || plain_path(path);
         let mut file = io::BufReader::new(import::unpacked(file).with_context(named)?);
         if bundle::is_bundle(&mut file).with_context(named)? {
-            self.bundle(file, when_known).with_context(named)?;
+            self.bundle(path, file, when_known).with_context(named)?;
             return Ok(1);
         }
         let own_name = path.file_name().map(PathBuf::from).unwrap_or_default();
@@ -252,7 +252,7 @@ impl Importer<'_> {
     }
 
     /// The run of a bundle, unless the store has it.
-    fn bundle(&mut self, from: impl io::Read, when_known: WhenKnown) -> Result<()> {
+    fn bundle(&mut self, path: &Path, from: impl io::Read, when_known: WhenKnown) -> Result<()> {
         let flags = self.flags;
         ensure!(
             flags.from.is_none() && flags.unit.is_none() && flags.columns.map().is_none(),
@@ -263,13 +263,13 @@ impl Importer<'_> {
                 let what =
                     format!("it is the run {} already; --again imports it once more", plain(&run));
                 ensure!(when_known == WhenKnown::Skip, what);
-                output::warn(&format!("skipped: {what}"));
+                output::warn(&format!("skipped: {}: {what}", plain_path(path)));
                 return Ok(None);
             }
             let wanted = flags.name.as_ref().unwrap_or(&head.name);
             check_name(wanted)?;
-            let (place, name) = self.store.free_place(wanted);
-            Ok(Some(BundlePlace { directory: RunDirectory::make(&place)?, name }))
+            let (_, name) = self.store.free_place(wanted);
+            Ok(Some(BundlePlace { directory: draft_in(self.store, &head.id)?, name }))
         })?;
         self.made.extend(made);
         Ok(())

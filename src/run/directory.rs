@@ -5,6 +5,7 @@
 //! above it, gets nothing.
 
 mod entries;
+mod left;
 mod own;
 
 use std::{

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::writer::names;
+use super::{
+    document::{Document, Status},
+    record_file::{OpenError, read_record},
+    writer::names,
+};
 use crate::draft;
 
 /// Files of a run that are there once it has ended, but its samples.
@@ -45,6 +49,17 @@ pub(crate) fn kept_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// The record of the run in `path` as it is there: of one that was killed not what can be
+/// recovered. `None` while it is being measured.
+///
+/// # Errors
+/// See [`OpenError`].
+pub(crate) fn stored_record(path: &Path) -> Result<Option<Document>, OpenError> {
+    let read = read_record::<Document>(path)?;
+    let is_running = read.is_alive && read.record.status == Status::Running;
+    Ok((!is_running).then_some(read.record))
 }
 
 /// Whether a run that has ended may have this file, by its name alone.

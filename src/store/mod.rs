@@ -306,8 +306,13 @@ impl Store {
             [] => Err(not_found()),
             [head] => Ok(open(&head.path)?),
             _ => {
-                let mut ids: Vec<_> = heads.into_iter().map(|head| head.id).collect();
+                let mut ids: Vec<String> = heads.iter().map(|head| head.id.clone()).collect();
                 ids.sort();
+                ids.dedup();
+                if ids.len() == 1 {
+                    // One run that was imported more than once.
+                    ids = heads.into_iter().map(|head| head.name).collect();
+                }
                 Err(FindError::Ambiguous { name: name.into(), candidates: ids.join(", ") })
             }
         }
@@ -368,6 +373,7 @@ pub(crate) fn beside(asked: &Path) -> Option<String> {
 pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
     let is_plain = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     ensure!(is_plain, "--name {name:?}: a name may not contain /, be empty, or be . or ..");
+    ensure!(!name.starts_with('.'), "--name {name:?}: a name that begins with a dot is hidden");
     ensure!(steps_back(name).is_none(), "--name {name}: it means an earlier run; choose another");
     Ok(())
 }

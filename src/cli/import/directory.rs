@@ -8,8 +8,14 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
+
 use crate::{
     cli::output, exchange::import::MOST_INFO, limits::import::MOST_FILES, plain::plain_path,
+    run::RunDirectory, store::Store,
 };
 
 /// Of a result of wult or ndl: its samples.
@@ -17,6 +23,25 @@ const POINTS_FILE: &str = "datapoints.csv";
 
 /// And what is to be known of them, beside it: both are one run.
 const INFO_FILE: &str = "info.yml";
+
+/// What directories begin with in which runs are unpacked.
+const UNPACKED: &str = ".import-";
+
+/// A new directory of the store for a run that is unpacked. What imports that were killed have left
+/// is removed.
+pub(super) fn draft_in(store: &Store, id: &str) -> Result<RunDirectory> {
+    for entry in fs::read_dir(store.root()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(UNPACKED)?.split_once('-'));
+        let maker = maker.and_then(|(maker, _)| Pid::from_raw(maker.parse().ok()?));
+        if maker.is_some_and(|maker| test_kill_process(maker) == Err(Errno::SRCH)) {
+            // What cannot be removed is in nobody's way.
+            let _ = RunDirectory::remove_left(&entry.path());
+        }
+    }
+    let name = format!("{UNPACKED}{}-{id}", std::process::id());
+    Ok(RunDirectory::make(&store.root().join(name))?)
+}
 
 /// The files of a directory, in the order of their names; what else is in it is reported.
 pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>> {

@@ -12,16 +12,18 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use self::redact::Redaction;
 use crate::{
     limits::bundle::{LARGEST, LARGEST_HEAD, LARGEST_TEXT},
+    plain::cut,
     run::{
-        Document, Run, RunDirectory, Status, files, names,
-        parts::{is_kept_file, kept_files},
+        Document, Run, RunDirectory, files, names,
+        parts::{is_kept_file, kept_files, stored_record},
     },
 };
 
@@ -31,14 +33,15 @@ const HEAD: &str = "tardy-bundle.json";
 /// The version of bundles that this tardy writes.
 const VERSION: u32 = 1;
 
+/// Characters of the id of a run.
+const MIN_ID: usize = 1;
+const MAX_ID: usize = 64;
+
 /// The mode of the files in an archive.
 const MODE: u32 = 0o644;
 
 /// Files that hold what other programs did and said.
 const OF_OTHERS: [&str; 3] = [names::RECORDING, names::PROFILE, names::LOAD_LOG];
-
-/// Files whose lines are JSON.
-const OF_JSON: [&str; 2] = [names::PEAKS, names::BLAME];
 
 /// The first file of a bundle.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,22 +54,28 @@ pub(crate) struct BundleHead {
     pub(crate) name: String,
 }
 
-/// Where the run of a bundle goes, and what it is called there.
+/// Where the run of a bundle goes.
 pub(crate) struct BundlePlace {
+    /// A new directory, under a name that no run has.
     pub(crate) directory: RunDirectory,
+    /// What it is called once it is whole.
     pub(crate) name: String,
 }
 
-/// Writes a run that has ended; `redacts` takes out host names, arguments, paths and stacks.
+/// Writes a run that has ended, if only by a kill; `redacts` takes out host names, arguments, paths
+/// and stacks.
 ///
 /// # Errors
-/// What the disk says; a run that is being measured, or that crashed.
+/// What the disk says; a run that is being measured.
 pub(crate) fn write(run: &Run, redacts: bool, out: &mut dyn io::Write) -> io::Result<()> {
-    check_ended(&run.document).map_err(io::Error::other)?;
-    let redaction = redacts.then(|| Redaction::of(&run.document));
+    let stored = stored_record(&run.path).map_err(io::Error::other)?;
+    let stored = stored.ok_or_else(|| {
+        io::Error::other("it is being measured; write its bundle when it has ended")
+    })?;
+    let redaction = redacts.then(|| Redaction::of(&stored));
     let record = match &redaction {
-        Some(redaction) => redaction.record(&run.document)?,
-        None => run.document.clone(),
+        Some(redaction) => redaction.record(&stored)?,
+        None => stored,
     };
     let head = BundleHead {
         bundle_version: VERSION,
@@ -75,6 +84,7 @@ pub(crate) fn write(run: &Run, redacts: bool, out: &mut dyn io::Write) -> io::Re
         name: record.name.clone(),
     };
     let mut packed = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+    packed.include_checksum(true)?;
     let mut archive = Builder::new(&mut packed);
     append_json(&mut archive, HEAD, &head)?;
     for name in kept_files(&run.path)? {
@@ -93,14 +103,6 @@ pub(crate) fn write(run: &Run, redacts: bool, out: &mut dyn io::Write) -> io::Re
     archive.finish()?;
     drop(archive);
     packed.finish().map(drop)
-}
-
-fn check_ended(document: &Document) -> Result<(), &'static str> {
-    match document.status {
-        Status::Running => Err("it is being measured; write its bundle when it has ended"),
-        Status::Crashed => Err("it crashed; `tardy repair` it first"),
-        Status::Complete | Status::Interrupted | Status::StoppedOver | Status::Imported => Ok(()),
-    }
 }
 
 fn append_json(
@@ -127,25 +129,21 @@ fn header(length: u64) -> Header {
     header
 }
 
-/// A copy of a file without what must not be handed on.
+/// A copy of a file without what must not be handed on. What cannot be read is left out, as it is
+/// where the run is read.
 fn redacted(redaction: &Redaction, name: &Path, from: File) -> io::Result<File> {
     let mut kept = tempfile::tempfile()?;
     let mut out = io::BufWriter::new(&mut kept);
-    let is_json = OF_JSON.iter().any(|own| Path::new(own) == name);
-    if is_json {
-        for value in serde_json::Deserializer::from_reader(BufReader::new(from)).into_iter() {
-            let mut value = value?;
+    let mut from = BufReader::new(from);
+    if name == Path::new(names::BLAME) {
+        if let Ok(mut value) = serde_json::from_reader::<_, Value>(from) {
             redaction.value(&mut value);
             serde_json::to_writer(&mut out, &value)?;
-            out.write_all(b"\n")?;
         }
     } else {
-        let mut lines = BufReader::new(from);
-        let mut line = String::new();
-        while lines.by_ref().take(LARGEST_TEXT).read_line(&mut line)? > 0 {
-            // Lines of a log are packed histograms, but its comments.
-            let is_packed = name == Path::new(names::SERIES) && !line.starts_with('#');
-            let text = if is_packed { line.clone() } else { redaction.text(&line) };
+        let mut line = Vec::new();
+        while from.by_ref().take(LARGEST_TEXT).read_until(b'\n', &mut line)? > 0 {
+            let text = redacted_line(redaction, name, &String::from_utf8_lossy(&line));
             out.write_all(text.as_bytes())?;
             line.clear();
         }
@@ -154,6 +152,21 @@ fn redacted(redaction: &Redaction, name: &Path, from: File) -> io::Result<File> 
     drop(out);
     kept.rewind()?;
     Ok(kept)
+}
+
+fn redacted_line(redaction: &Redaction, name: &Path, line: &str) -> String {
+    if name == Path::new(names::PEAKS) {
+        let Ok(mut peak) = serde_json::from_str::<Value>(line) else { return String::new() };
+        redaction.value(&mut peak);
+        return format!("{peak}\n");
+    }
+    // Lines of a log are packed histograms, but its comments.
+    let is_log = [names::SERIES, names::LIVE].iter().any(|log| name == Path::new(log));
+    match is_log {
+        true if line.starts_with('#') => redaction.text(line),
+        true => line.to_owned(),
+        false => Redaction::line(line),
+    }
 }
 
 /// Whether an unpacked file is a bundle, by its beginning.
@@ -167,27 +180,42 @@ pub(crate) fn is_bundle(from: &mut impl BufRead) -> io::Result<bool> {
 }
 
 /// Makes the run of an unpacked bundle in the place that `place` chooses; nothing if it chooses
-/// none.
+/// none. The run has its name once it is whole.
 ///
 /// # Errors
 /// Anything in it that no run has, and damage: then nothing is left in that place.
 pub(crate) fn read(
-    from: impl Read,
+    mut from: impl Read,
     place: impl FnOnce(&BundleHead) -> Result<Option<BundlePlace>>,
 ) -> Result<Option<Document>> {
-    let mut archive = Archive::new(from);
+    let mut archive = Archive::new(&mut from);
     // As they are: names that are longer than a header are not asked for memory.
     let mut entries = archive.entries()?.raw(true);
     let first = entries.next().context("it is empty")?;
     let head: BundleHead = read_json(&mut first?, HEAD, LARGEST_HEAD)?;
     ensure!(
-        head.bundle_version <= VERSION,
+        (1..=VERSION).contains(&head.bundle_version),
         "it is a bundle of version {}, and this tardy reads up to {VERSION}; use a newer one",
         head.bundle_version
     );
-    let Some(place) = place(&head)? else { return Ok(None) };
-    let made = unpack(entries, &place.directory).and_then(|()| renamed(&head, &place));
-    made.map(Some).inspect_err(|_| place.directory.discard())
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    ensure!(
+        (MIN_ID..=MAX_ID).contains(&head.id.len()) && head.id.chars().all(is_plain),
+        "the id of its run, {:?}, is not one of tardy",
+        cut(&head.id, MAX_ID)
+    );
+    let Some(mut place) = place(&head)? else { return Ok(None) };
+    let made = unpack(entries, &place.directory).and_then(|()| {
+        // The checksum is behind all of it.
+        let rest = end_of(&mut from).context("it is damaged")?;
+        ensure!(rest, "something follows its run; import one bundle at a time");
+        renamed(&head, &mut place)
+    });
+    made.map(Some).map_err(|error| {
+        place.directory.discard();
+        let held = format!("{}/", place.directory.path().display());
+        anyhow!(format!("{error:#}").replace(&held, ""))
+    })
 }
 
 /// Writes its files.
@@ -217,7 +245,10 @@ fn unpack<'a, R: Read + 'a>(
             }
         };
         let own = name.file_name().context("it is damaged")?;
-        let mut file = below.create(own).with_context(|| said.clone())?;
+        let mut file = below.create(own).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => anyhow!("{said} is in it twice"),
+            _ => anyhow::Error::from(error).context(said.clone()),
+        })?;
         io::copy(&mut entry, &mut file).with_context(|| said.clone())?;
         is_whole = name == Path::new(names::RUN);
     }
@@ -225,19 +256,38 @@ fn unpack<'a, R: Read + 'a>(
     Ok(())
 }
 
-/// Reads the record as that of any run, and gives it its new name.
-fn renamed(head: &BundleHead, place: &BundlePlace) -> Result<Document> {
-    let mut document = Run::open(&place.directory.path())?.document;
-    ensure!(document.id == head.id, "its record is of another run than its head");
-    if let Err(why) = check_ended(&document) {
-        bail!("its run cannot be taken: {why}");
+/// Whether nothing but zeros, which fill up an archive, is left to read.
+fn end_of(from: &mut impl Read) -> io::Result<bool> {
+    let mut buffer = [0; 8 << 10];
+    loop {
+        let count = from.read(&mut buffer)?;
+        match buffer.get(..count) {
+            None | Some([]) => return Ok(true),
+            Some(read) if read.iter().any(|byte| *byte != 0) => return Ok(false),
+            Some(_) => {}
+        }
     }
-    document.name.clone_from(&place.name);
-    document.provenance.received = true;
-    let mut text = serde_json::to_vec_pretty(&document)?;
+}
+
+/// Reads the record as that of any run, and gives it its new name.
+fn renamed(head: &BundleHead, place: &mut BundlePlace) -> Result<Document> {
+    let path = place.directory.path();
+    let run = Run::open(&path)?;
+    ensure!(run.document.id == head.id, "its record is of another run than its head");
+    let has_log = path.join(names::SERIES).is_file();
+    ensure!(
+        has_log || run.document.series.is_empty(),
+        "its histograms, {}, are missing",
+        names::SERIES
+    );
+    let mut stored = stored_record(&path)?.context("it is being written")?;
+    stored.name.clone_from(&place.name);
+    stored.provenance.received = true;
+    let mut text = serde_json::to_vec_pretty(&stored)?;
     text.push(b'\n');
     place.directory.replace(names::RUN, &text)?;
-    Ok(document)
+    place.directory.take_name(&place.name)?;
+    Ok(Run::open(&place.directory.path())?.document)
 }
 
 fn read_json<T: DeserializeOwned>(

@@ -1,9 +1,9 @@
 //! Bundles of real files, and damaged or hostile ones.
 
-use std::{cell::RefCell, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use super::*;
-use crate::report::fixture;
+use crate::{report::fixture, run::Status};
 
 /// A run with a late sample, a log, a table and samples, in `place`.
 fn measured(place: &Path) -> Run {
@@ -35,16 +35,15 @@ fn bundle(run: &Run, redacts: bool) -> Vec<u8> {
     zstd::stream::decode_all(&bytes[..]).unwrap()
 }
 
-/// The run of a bundle in a new directory; and what is left there.
+/// The run of a bundle in a new directory, with its files; nothing else is left there.
 fn taken(bytes: &[u8]) -> (Result<Option<Document>>, Vec<PathBuf>) {
     let above = tempfile::tempdir().unwrap();
-    let place = above.path().join("taken");
-    let found = RefCell::new(None);
     let made = read(bytes, |_| {
-        let directory = RunDirectory::make(&place)?;
-        *found.borrow_mut() = Some(directory.clone());
+        let directory = RunDirectory::make(&above.path().join(".draft"))?;
         Ok(Some(BundlePlace { directory, name: "taken".into() }))
     });
+    assert!(!above.path().join(".draft").exists());
+    let place = above.path().join("taken");
     let files = if place.exists() { kept_files(&place).unwrap() } else { Vec::new() };
     (made, files)
 }
@@ -136,20 +135,20 @@ fn damage_is_an_error_and_leaves_nothing() {
     document.id = "other".into();
     let other = serde_json::to_string(&document).unwrap();
     document.id = "i".into();
-    document.status = Status::Running;
-    let running = serde_json::to_string(&document).unwrap();
+    let own = serde_json::to_string(&document).unwrap();
     let head = (HEAD, plain, HEAD_TEXT);
     for (files, why) in [
         (vec![], "it is empty"),
         (vec![(HEAD, plain, "{")], "tardy-bundle.json in it is damaged"),
         (vec![(HEAD, plain, &HEAD_TEXT.replace(": 1,", ": 2,"))], "a bundle of version 2"),
         (vec![head, ("machine.csv", plain, "x")], "its end is missing"),
-        (vec![head, ("machine.csv", plain, ""), ("machine.csv", plain, "")], "machine.csv"),
+        (vec![head, ("machine.csv", plain, ""), ("machine.csv", plain, "")], "is in it twice"),
         (vec![head, ("run.json", plain, "{}")], "is damaged"),
         (vec![head, ("run.json", plain, &other)], "of another run"),
-        (vec![head, ("run.json", plain, &running)], "crashed"),
-        (vec![head, ("run.json", plain, &running), ("load.log", plain, "")], "not belong to a run"),
-    ] as [(Vec<(&str, EntryType, &str)>, &str); 9]
+        (vec![head, ("run.json", plain, &own)], "its histograms, series.hlog, are missing"),
+        (vec![head, ("run.json", plain, &own), ("load.log", plain, "")], "not belong to a run"),
+        (vec![(HEAD, plain, &HEAD_TEXT.replace("\"i\"", "\"../x\""))], "not one of tardy"),
+    ] as [(Vec<(&str, EntryType, &str)>, &str); 10]
     {
         let (made, left) = taken(&made_up(&files));
         let error = format!("{:#}", made.unwrap_err());
@@ -160,5 +159,48 @@ fn damage_is_an_error_and_leaves_nothing() {
     for end in [700, 1_600, whole.len() - 1_536] {
         let (made, left) = taken(&whole[..end]);
         assert!(made.is_err() && left.is_empty(), "{end}");
+    }
+}
+
+#[test]
+fn two_bundles_in_one_file_are_not_taken_for_one() {
+    let place = tempfile::tempdir().unwrap();
+    let whole = bundle(&measured(place.path()), false);
+    let (made, left) = taken(&[&whole[..], &whole].concat());
+    assert!(made.unwrap_err().to_string().contains("something follows its run"));
+    assert!(left.is_empty());
+}
+
+#[test]
+fn a_bit_that_flips_is_found_by_the_checksum() {
+    let place = tempfile::tempdir().unwrap();
+    let mut bytes = Vec::new();
+    write(&measured(place.path()), false, &mut bytes).unwrap();
+    for at in (8..bytes.len()).step_by(97) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let unpacked = zstd::stream::read::Decoder::new(&damaged[..]).unwrap();
+        let made = read(unpacked, |_| {
+            let directory = RunDirectory::make(&place.path().join(".draft"))?;
+            Ok(Some(BundlePlace { directory, name: "taken".into() }))
+        });
+        assert!(made.is_err(), "{at}");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_is_handed_on_with_what_it_has() {
+    let place = tempfile::tempdir().unwrap();
+    let mut document = measured(place.path()).document;
+    document.status = Status::Running;
+    fs::write(place.path().join("run.json"), serde_json::to_string(&document).unwrap()).unwrap();
+    fs::write(place.path().join("machine.csv"), b"t_s,what,value\n\xff").unwrap();
+    let peaks = fs::read_to_string(place.path().join("peaks.jsonl")).unwrap();
+    fs::write(place.path().join("peaks.jsonl"), peaks + "\n{\"series\": \"cp").unwrap();
+    let run = Run::open(place.path()).unwrap();
+    assert_eq!(run.document.status, Status::Crashed);
+    for redacts in [false, true] {
+        let made = taken(&bundle(&run, redacts)).0.unwrap().unwrap();
+        assert_eq!(made.status, Status::Crashed, "{redacts}");
     }
 }

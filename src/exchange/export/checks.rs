@@ -124,7 +124,7 @@ impl CheckedRun {
         }
     }
 
-    /// The same as a cell of the lab, `plan.load.kernel`; with its phase offset if there are several.
+    /// The same as a cell of the lab, `plan.load.kernel`, with its phase offset if there are more.
     pub(crate) fn in_matrix(
         mut self,
         lab: &LabRecord,
