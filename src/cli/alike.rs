@@ -93,6 +93,14 @@ fn conditions(run: &RunEntry) -> BTreeMap<String, String> {
     let found = &run.setup.found;
     put("CPUs", found.cpus.clone());
     put("tracing", Some(tracing(run.trace.found).into()));
+    put("profile", run.parameters.profile_hz.map(|hz| format!("{hz} Hz")));
+    put("idle latency", found.dma_latency_us.map(|us| format!("{us} us")));
+    put("governor", found.governor.clone());
+    put("siblings offline", found.siblings_offline.clone());
+    put("shield", found.shield.as_ref().map(|shield| shield.cpus.clone()));
+    for setting in &found.settings {
+        put(&setting.name, Some(setting.found.clone()));
+    }
     put("architecture", Some(run.facts.architecture.clone()));
     put("CPU model", run.facts.cpu_model.clone());
     // Exact, where the length in words is not.
@@ -210,8 +218,10 @@ mod tests {
                 "ended": null}, {"name": "hackbench", "parameters": {"groups": 20}, "proof": null,
                 "ended": null}],
             "parameters": {"duration_ns": 60_000_000_000_i64, "samples": null, "warmup_ns": 0,
-                "stop_over_ns": null, "raw": false, "peaks": null, "peak_over_ns": null},
-            "setup": {"found": {"policy": "fifo 90", "cpus": "0-1"}},
+                "stop_over_ns": null, "profile_hz": null, "raw": false, "peaks": null,
+                "peak_over_ns": null},
+            "setup": {"found": {"policy": "fifo 90", "cpus": "0-1", "dma_latency_us": null,
+                "governor": null, "siblings_offline": null, "shield": null, "settings": []}},
             "trace": {"found": "peaks"},
             "facts": {"hostname": "vm", "kernel": "6.12", "architecture": "x86_64",
                 "cpu_model": "EPYC"},
@@ -234,6 +244,12 @@ mod tests {
             ("/facts/hostname", json!("other")),
             ("/setup/found/cpus", json!("0")),
             ("/setup/found/policy", json!("other")),
+            ("/setup/found/dma_latency_us", json!(0)),
+            ("/setup/found/governor", json!("performance")),
+            ("/setup/found/siblings_offline", json!("1")),
+            ("/setup/found/shield", json!({"cpus": "0"})),
+            ("/setup/found/settings", json!([{"name": "thp", "found": "never"}])),
+            ("/parameters/profile_hz", json!(99)),
             ("/probe/parameters/interval_ns", json!(2_000_000)),
             ("/loads/1/parameters/groups", json!(30)),
             ("/loads/1/name", json!("memory")),

@@ -17,7 +17,7 @@ use crate::{
         CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission, TraceTimeline,
     },
     limits::export::MOST_BUCKETS,
-    run::{Run, profile::Profile, series_name::is_called},
+    run::{Run, parts::is_kept_file, profile::Profile, series_name::is_called},
     store::Store,
     units::Nanos,
 };
@@ -239,7 +239,20 @@ fn one(flags: &ExportFlags, store: &Store) -> Result<Run> {
     let [name] = &flags.runs[..] else {
         bail!("--to {to} is of one run, and {} are named; export one at a time", flags.runs.len());
     };
-    Ok(store.find(name)?)
+    let run = store.find(name)?;
+    ensure!(
+        !flags.file().is_some_and(|file| is_part_of(file, &run)),
+        "-o: this file is a part of the run, which it would replace; choose another place"
+    );
+    Ok(run)
+}
+
+/// Whether a file is one of those that a run consists of.
+fn is_part_of(file: &Path, run: &Run) -> bool {
+    let above = file.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new(".")).canonicalize();
+    let is_in_run = above.is_ok_and(|above| run.path.canonicalize().is_ok_and(|run| run == above));
+    is_in_run && file.file_name().is_some_and(|name| is_kept_file(Path::new(name)))
 }
 
 fn one_counted(flags: &ExportFlags, store: &Store) -> Result<CountedRun> {

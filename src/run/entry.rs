@@ -17,6 +17,7 @@ use super::{
     attach::AttachedCommand,
     caveat::Validity,
     document::{LoadRecord, RunParameters, SCHEMA_VERSION, Status},
+    entry_setup::EntrySetup,
     facts::Facts,
     files, lock,
     messages::MessageRecord,
@@ -26,7 +27,6 @@ use super::{
     record_file::{OpenError, Record, read_record, rows},
     series_entry::SeriesEntry,
     series_name::whole_of_response,
-    setup::FoundSetup,
     trace::TraceMode,
     writer::names,
 };
@@ -214,24 +214,6 @@ pub struct EntryAttached {
     pub command: Option<AttachedCommand>,
 }
 
-/// What a [`RunEntry`] has of the setup.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EntrySetup {
-    /// What the kernel said after it was arranged.
-    pub found: EntryFound,
-}
-
-/// What a [`RunEntry`] has of what the kernel said.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EntryFound {
-    /// Policy and priority of the measured threads: `fifo 90`.
-    pub policy: Option<String>,
-    /// CPUs that were measured, as a list.
-    pub cpus: Option<String>,
-}
-
 /// What a [`RunEntry`] has of tracing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -354,7 +336,6 @@ impl Record for RunEntry {
 
 impl From<Run> for RunEntry {
     fn from(Run { path, document, .. }: Run) -> Self {
-        let FoundSetup { policy, cpus, .. } = document.setup.found;
         let Facts { hostname, kernel, architecture, cpu_model, .. } = document.facts;
         Self {
             schema_version: document.schema_version,
@@ -371,7 +352,7 @@ impl From<Run> for RunEntry {
             probe: document.probe,
             parameters: document.parameters,
             loads: document.loads,
-            setup: EntrySetup { found: EntryFound { policy, cpus } },
+            setup: EntrySetup { found: document.setup.found.into() },
             trace: EntryTrace { found: document.trace.found },
             facts: EntryFacts { hostname, kernel, architecture, cpu_model },
             started_at: document.started_at,

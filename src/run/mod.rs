@@ -23,6 +23,7 @@ pub mod directory;
 pub mod document;
 pub mod caveat_kind;
 pub mod entry;
+pub mod entry_setup;
 pub mod facts;
 pub mod figures;
 pub mod files;

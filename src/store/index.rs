@@ -38,7 +38,7 @@ use crate::{
 pub(super) const INDEX: &str = ".tardy-index";
 
 /// Raised with every change of what a line says.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Fewer runs are read in no time, and no file appears beside them.
 const FEWEST_RUNS: usize = 100;

@@ -50,6 +50,7 @@ pub(super) fn as_timer(run: &RunEntry) -> Option<RunEntry> {
     timer.parameters.stop_over_ns = job.stop_over.map(|time| time.0);
     timer.setup.found.policy = Some(job.policy);
     timer.setup.found.cpus = Some(cpus.to_string());
+    timer.setup.found.dma_latency_us = job.dma_latency_us;
     Some(timer)
 }
 
@@ -97,7 +98,7 @@ mod tests {
             "loads": [],
             "parameters": {"duration_ns": 60_000_000_000_i64, "samples": null, "warmup_ns": 0,
                 "stop_over_ns": null, "raw": false, "peaks": null, "peak_over_ns": null},
-            "setup": {"found": {"policy": "fifo 90", "cpus": "0-1"}},
+            "setup": {"found": {"policy": "fifo 90", "cpus": "0-1", "dma_latency_us": 0}},
             "trace": {"found": "off"},
             "facts": {"hostname": "vm", "kernel": "6.12", "architecture": "x86_64"},
             "started_at": "2026-01-01T00:00:00Z", "duration_ns": 60_000_000_000_i64,
@@ -146,6 +147,7 @@ mod tests {
             ("cyclictest -m -p 90 -i 1000 -S -D 60 -h 400", ["cpu0", "cpu2"]),
             ("cyclictest -m -p 90 -i 1000 -S -D 60 -h 400", ["thread0", "thread1"]),
             ("cyclictest -m -p 90 -i 1000 -S -D 60 -h 400 --smi", cpus),
+            ("cyclictest -m -p 90 -i 1000 -S -D 60 -h 400 --default-system", cpus),
             ("", cpus),
         ] {
             assert_ne!(key(&imported(command, series)), own, "{command} {series:?}");

@@ -23,6 +23,8 @@ pub(in crate::cli) struct CyclictestJob {
     /// Of each thread.
     pub(in crate::cli) samples: Option<u64>,
     pub(in crate::cli) stop_over: Option<Nanos>,
+    /// The longest latency of idle states that it asks for, us.
+    pub(in crate::cli) dma_latency_us: Option<i32>,
 }
 
 impl CyclictestJob {
@@ -59,6 +61,10 @@ impl CyclictestJob {
             policy,
             duration,
             samples,
+            dma_latency_us: match flags.laptop || flags.default_system {
+                true => None,
+                false => Some(i32::try_from(flags.latency.unwrap_or(0)).ok()?),
+            },
             stop_over: flags.breaktrace.and_then(us),
         })
     }
@@ -75,6 +81,9 @@ mod tests {
         assert_eq!((own.interval, own.interval_step), (Nanos(250_000), Nanos(0)));
         assert_eq!((own.policy.as_str(), own.wake), ("fifo 90", "nanosleep"));
         assert_eq!((own.duration, own.samples), (Some(Nanos(60_000_000_000)), None));
+        assert_eq!(own.dma_latency_us, Some(0));
+        assert_eq!(of("cyclictest --latency 50").unwrap().dma_latency_us, Some(50));
+        assert_eq!(of("cyclictest --laptop").unwrap().dma_latency_us, None);
         let own = of("cyclictest -t4 -a -l 1000 -r -b 100").unwrap();
         assert_eq!((own.policy.as_str(), own.wake), ("other", "relative"));
         assert_eq!((own.interval_step, own.samples), (Nanos(500_000), Some(1_000)));

@@ -70,6 +70,9 @@ const KEPT: &[&str] =
 const REMOVED: &[&str] =
     &["command", "device", "dir", "directory", "file", "info", "path", "server", "to"];
 
+/// Digits of the shortest address in memory.
+const LEAST_POINTER: usize = 8;
+
 /// The shortest first part of a host name by which a machine is named.
 const LEAST_LABEL: usize = 3;
 
@@ -142,8 +145,11 @@ impl Redaction {
     fn fields(&self, fields: &mut Map<String, Value>) {
         fields.remove("stack");
         for (name, value) in fields {
-            if !(KEPT.contains(&name.as_str()) && value.is_string()) {
-                self.value(value);
+            match value {
+                Value::String(text) if KEPT.contains(&name.as_str()) => {
+                    *text = without_pointers(text);
+                }
+                value => self.value(value),
             }
         }
     }
@@ -196,6 +202,17 @@ fn place_of(host: &str, text: &str) -> Option<usize> {
     small.match_indices(host).map(|(at, _)| at).find(is_word)
 }
 
+/// A text without addresses in memory, by which locks are called.
+fn without_pointers(text: &str) -> String {
+    let words = text.split(' ').map(|word| if is_pointer(word) { REDACTED } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn is_pointer(word: &str) -> bool {
+    let digits = word.trim_end_matches([':', '.']).strip_prefix("0x").unwrap_or_default();
+    digits.len() >= LEAST_POINTER && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// Whether a word is a path, an address or a user of a machine.
 fn names_place(word: &str) -> bool {
     let is_home = word
@@ -204,7 +221,11 @@ fn names_place(word: &str) -> bool {
     let is_of_user = word.split_once('@').is_some_and(|(user, host)| {
         user.ends_with(char::is_alphanumeric) && host.starts_with(char::is_alphanumeric)
     });
-    is_home || is_of_user || is_address(word) || (word.contains('/') && !is_known(word))
+    is_home
+        || is_of_user
+        || is_address(word)
+        || is_pointer(word)
+        || (word.contains('/') && !is_known(word))
 }
 
 /// Whether a word with a slash is anything but a path: a file of the kernel that is alike
@@ -384,10 +405,11 @@ mod tests {
     #[test]
     fn of_a_late_sample_its_stacks_go_and_its_causes_stay() {
         let mut peak = json!({"series": "rack7/1", "blame": [{"cause": "lock", "name": "rack7",
-            "stack": ["a+0x1"], "evidence": "mapped from /opt/eve/lib.so"}]});
+            "task": "lock 0xffff888627c2ba40", "stack": ["a+0x1"],
+            "evidence": "mapped from /opt/eve/lib.so"}]});
         redaction().value(&mut peak);
         let expected = json!({"series": "rack7/1", "blame": [{"cause": "lock", "name": "rack7",
-            "evidence": "mapped from (redacted)"}]});
+            "task": "lock (redacted)", "evidence": "mapped from (redacted)"}]});
         assert_eq!(peak, expected);
     }
 

@@ -52,8 +52,9 @@ impl WorseGate {
         let Some((own, spread)) = widest else {
             let most = all.iter().map(|own| own.before.len()).max().unwrap_or(0);
             let nights = nights(most);
+            let are = if most == 1 { "is" } else { "are" };
             return format!(
-                "{self}: {nights} are alike, and it takes {FEWEST_NIGHTS} to say what it needs"
+                "{self}: {nights} {are} alike, and it takes {FEWEST_NIGHTS} to say what it needs"
             );
         };
         let (figure, series) = (self.figure.name(), &own.series);

@@ -126,7 +126,11 @@ const LISTED: [ComparedFigure; 3] =
 fn past_nights(gate: &str, bases: &[String]) -> Result<Option<usize>, WorseGateError> {
     let number = |base: &String| {
         let rest = base.strip_prefix(BASELINE)?;
-        if rest.is_empty() { Some("") } else { rest.strip_prefix(':') }.map(str::to_owned)
+        match rest.strip_prefix(':') {
+            Some("") => Some("nothing".to_owned()),
+            Some(number) => Some(number.to_owned()),
+            None => rest.is_empty().then(String::new),
+        }
     };
     let Some(asked) = bases.iter().find_map(number) else { return Ok(None) };
     let nights = if asked.is_empty() { Some(MOST_NIGHTS) } else { asked.parse().ok() };
@@ -335,6 +339,7 @@ mod tests {
             ("worse<5%@p99 vs a,,b", "write a run behind vs"),
             ("worse<5%@p99 vs baseline:7", "for the last 30 nights, 8 to 365"),
             ("worse<5%@p99 vs baseline:x", "write baseline alone"),
+            ("worse<5%@p99 vs baseline:", "write baseline alone"),
             ("worse<5%@p99 vs baseline,a", "write baseline alone"),
             ("worse<5%@max vs baseline", "the nights before have p50, p99 and p99.9"),
         ] {

@@ -60,7 +60,7 @@ function byRow(matrix: PageMatrix, part: PlanPart): Table<Line> {
     if (known) known.own.push(figure);
     else lines.push({ name: figure.name, unit: figure.unit, own: [figure] });
   }
-  const columns = part.rows.flatMap((row) => matrix.kernels.map((kernel, at) => ({ row, at, title: [shorter(row, part.name), kernel.name].filter(Boolean).join(', ') })));
+  const columns = part.rows.flatMap((row) => matrix.kernels.map((kernel, at) => ({ row, at, title: [shorter(row, part.name), kernel.name].filter(Boolean).join(', ') || 'value' })));
   const found = columns.map(({ row, at, title }) => ({ title, of: (line: Line): FigureRange | null => line.own.find((figure) => figure.row === row)?.cells[at] ?? null }));
   const used = found.filter(({ of }) => lines.some((line) => of(line)));
   return new Table<Line>({

@@ -154,7 +154,7 @@ function marks(runs: PageCellRun[]): Mark[] {
     .filter(({ number }) => number > 0).map(({ kind, number }) => ({ kind, text: `${number} gate${number === 1 ? '' : 's'} ${kind}` }));
   const ofRuns = ['invalid', 'weakened'].map((kind) => ({ kind, number: runs.filter((run) => run.validity === kind).length }))
     .filter(({ number }) => number > 0).map(({ kind, number }) => ({ kind, text: `${number} ${displayed(kind)}` }));
-  const passed = gates.length > 0 && ofGates.length === 0 ? [{ kind: 'pass', text: 'gates passed' }] : [];
+  const passed = gates.length > 0 && ofGates.length === 0 ? [{ kind: 'pass', text: `${gates.length} gate${gates.length === 1 ? '' : 's'} passed` }] : [];
   const found = [...ofGates, ...ofRuns, ...passed];
   const isMeasured = runs.some((run) => run.validity !== null);
   return found.length || !isMeasured ? found : [{ kind: 'valid', text: 'valid' }];
