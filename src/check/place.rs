@@ -3,7 +3,11 @@
 use super::{CheckedMachine, Finding, Look, Severity};
 use crate::{
     setup::facts,
-    sys::{counters::Stat, cpus::Cpus},
+    sys::{
+        control_groups::{self, RealTimeBan},
+        counters::Stat,
+        cpus::Cpus,
+    },
     units,
 };
 
@@ -65,36 +69,9 @@ fn container(subject: &CheckedMachine) -> Finding {
     )
 }
 
-/// The directories of this process's cgroup and its ancestors: v2, and v1's `controller`.
-fn groups(subject: &CheckedMachine, controller: &str) -> Vec<String> {
-    let text = subject.root.read("/proc/self/cgroup").unwrap_or_default();
-    let mut directories = Vec::new();
-    for line in text.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next(), parts.next(), parts.next());
-        let (Some(controllers), Some(path)) = (controllers, path) else { continue };
-        let mounts: &[&str] = match controllers {
-            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-            _ if controllers.split(',').any(|own| own == controller) => {
-                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-            }
-            _ => continue,
-        };
-        for mount in mounts {
-            let mut path = path.trim_end_matches('/').to_owned();
-            loop {
-                directories.push(format!("{mount}{path}"));
-                let Some(up) = path.rfind('/') else { break };
-                path.truncate(up);
-            }
-        }
-    }
-    directories
-}
-
 fn cpu_limit(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "cpu_limit";
-    for directory in groups(subject, "cpu") {
+    for directory in control_groups::directories(&subject.root, "cpu") {
         let read = |name: &str| subject.root.read(format!("{directory}/{name}"));
         // "max 100000" or "50000 100000"
         let limit = read("cpu.max").filter(|limit| !limit.starts_with("max"));
@@ -119,18 +96,10 @@ fn cpu_limit(subject: &CheckedMachine) -> Finding {
 
 fn real_time_group(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "real_time_group";
-    for directory in groups(subject, "cpu") {
-        let runtime = subject.root.read(format!("{directory}/cpu.rt_runtime_us"));
-        if runtime.as_deref() == Some("0") {
-            return Finding::costs(
-                CODE,
-                Severity::Serious,
-                format!("{directory} allows no real-time tasks (CONFIG_RT_GROUP_SCHED)"),
-                format!("`echo 950000 > {directory}/cpu.rt_runtime_us`, from the top down"),
-            );
-        }
+    match RealTimeBan::find(&subject.root) {
+        Some(ban) => Finding::costs(CODE, Severity::Serious, ban.text(), ban.remedy()),
+        None => Finding::ok(CODE, "no cgroup forbids real-time tasks"),
     }
-    Finding::ok(CODE, "no cgroup forbids real-time tasks")
 }
 
 fn cpu_set(subject: &CheckedMachine) -> Finding {

@@ -34,8 +34,9 @@ impl Ends {
         let priority = far_priority.unwrap_or(near.priority);
         let wish = Choice::new(far_priority, priority);
         match threads::settle(Choice::new(Some(near.policy), near.policy), wish) {
-            Err(SetupError::Policy { why, .. }) => {
-                Err(SetupError::Policy { flags: format!("--far-priority {priority}"), why }.into())
+            Err(SetupError::Policy { why, remedy, .. }) => {
+                let flags = format!("--far-priority {priority}");
+                Err(SetupError::Policy { flags, why, remedy }.into())
             }
             Err(error) => Err(error.into()),
             Ok(_) => {

@@ -48,16 +48,14 @@ pub struct Requested<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetupError {
     /// Policy and priority.
-    #[error(
-        "{flags} is not available: {why}. Run as root, give the program CAP_SYS_NICE \
-         (setcap cap_sys_nice,cap_ipc_lock+ep $(which tardy)), or add `@group - rtprio 95` to \
-         /etc/security/limits.conf and log in again"
-    )]
+    #[error("{flags} is not available: {why}. {remedy}")]
     Policy {
         /// The flags that asked.
         flags: String,
         /// What the kernel said.
         why: String,
+        /// What to do.
+        remedy: String,
     },
     /// The shield.
     #[error(

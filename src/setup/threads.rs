@@ -8,7 +8,9 @@ use super::{Choice, SetupError};
 use crate::{
     run::{Deviation, OsError, ThreadTerms},
     sys::{
+        control_groups::RealTimeBan,
         cpus::Cpus,
+        root::Root,
         sched::{self, Policy, Scheduling},
         timer,
     },
@@ -166,16 +168,33 @@ pub fn settle(
     let Err(error) = tried else {
         return Ok((wanted, highest, None));
     };
-    let error = OsError::from(&error);
+    let ban = (error.raw_os_error() == Some(libc::EPERM))
+        .then(|| RealTimeBan::find(&Root::default()))
+        .flatten();
+    let error = named(OsError::from(&error), ban.as_ref());
     if policy.explicit || priority.explicit {
         let flags = match (policy.explicit, priority.explicit) {
             (true, false) => format!("--policy {}", policy.value),
             (false, _) => format!("--priority {highest}"),
             (true, true) => format!("--policy {} --priority {highest}", policy.value),
         };
-        return Err(SetupError::Policy { flags, why: error.text });
+        let remedy = ban.map_or_else(|| RIGHTS.into(), |ban| ban.remedy());
+        return Err(SetupError::Policy { flags, why: error.text, remedy });
     }
     Ok((Policy::Other, 0, Some(error)))
+}
+
+/// What gives a program real-time priorities.
+const RIGHTS: &str = "Run as root, give the program CAP_SYS_NICE (setcap \
+                      cap_sys_nice,cap_ipc_lock+ep $(which tardy)), or add `@group - rtprio 95` to \
+                      /etc/security/limits.conf and log in again";
+
+/// An error with the control group that it comes from, if there is one.
+fn named(error: OsError, ban: Option<&RealTimeBan>) -> OsError {
+    match ban {
+        Some(ban) => OsError { text: format!("{}: {}", error.text, ban.text()), ..error },
+        None => error,
+    }
 }
 
 /// An error without "(os error 1)".

@@ -8,6 +8,7 @@ pub mod capabilities;
 pub mod child;
 pub mod clock;
 pub mod conditions;
+pub mod control_groups;
 pub mod counters;
 pub mod cpus;
 pub mod environment;

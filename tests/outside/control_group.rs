@@ -61,6 +61,12 @@ impl ControlGroup {
         }
     }
 
+    /// Whether real-time tasks are forbidden in it, as in every new group of a kernel that counts
+    /// their time by groups.
+    pub(crate) fn bans_real_time(&self) -> bool {
+        fs::read_to_string(self.file("cpu.rt_runtime_us")).is_ok_and(|us| us.trim() == "0")
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

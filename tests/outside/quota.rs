@@ -43,3 +43,29 @@ fn is_quota(part: &Part) -> bool {
     let is_long = part.ns >= 1_000_000;
     part.cause == Cause::Throttled && part.name == "CPU quota of its group" && is_long
 }
+
+/// Where no such group can be made, the unit tests of `sys::control_groups` do.
+#[test]
+fn a_group_without_real_time_is_named_instead_of_a_missing_right() {
+    let Some(group) = ControlGroup::of_cpu("ban").filter(ControlGroup::bans_real_time) else {
+        return;
+    };
+    let store = Store::new();
+    let within = |more: &[&str]| {
+        let run = ["run", "timer", "--trace", "off", "--duration", "100ms"];
+        let arguments = [&run[..], more].concat();
+        let child = piped(&mut store.shell(ControlGroup::WAIT_INSIDE, &arguments));
+        group.take_in(&child);
+        finish(child)
+    };
+    let refused = within(&["--policy", "fifo"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("cpu.rt_runtime_us is 0"), "{refused:?}");
+    assert!(!refused.err.contains("CAP_SYS_NICE"), "{refused:?}");
+    let said = within(&["--name", "r"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = store.show("r");
+    let caveats = record["caveats"].as_array().unwrap();
+    let refusal = caveats.iter().find(|caveat| caveat["code"] == "no_real_time").unwrap();
+    assert!(refusal["text"].as_str().unwrap().contains("RT_GROUP_SCHED"), "{refusal}");
+}

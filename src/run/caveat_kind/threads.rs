@@ -165,7 +165,8 @@ impl ThreadCaveat {
                 format!(
                     "The measured threads ran as ordinary tasks, not {policy} {priority}: {error}."
                 ),
-                "Run as root, or give CAP_SYS_NICE, or a line `@group - rtprio 95` in \
+                "If the text names a control group, `tardy check` shows how to give it time. Else \
+                 run as root, or give CAP_SYS_NICE, or a line `@group - rtprio 95` in \
                  /etc/security/limits.conf; or use --policy other if you want ordinary tasks.",
             ),
             Self::NotAsAsked { threads } => (
