@@ -20,7 +20,7 @@ use crate::{
         peaks::{Blame, Cause, CauseOf},
     },
     setup::power::DmaLatency,
-    sys::root::Root,
+    sys::{idle, quota, root::Root},
 };
 
 /// What planning found already.
@@ -34,7 +34,7 @@ pub(super) fn planned(plan: &mut RunPlan) -> SetupEvidence {
 }
 
 /// The request on `/dev/cpu_dma_latency`. What was requested must be available; where it is only
-/// the default, a refusal is evidence.
+/// the default, a refusal is evidence, unless the request would change nothing here.
 pub(super) fn dma_latency(
     plan: &RunPlan,
     evidence: &mut SetupEvidence,
@@ -44,7 +44,8 @@ pub(super) fn dma_latency(
     }
     let held = plan.hold_dma_latency.then(DmaLatency::hold).transpose();
     Ok(held.unwrap_or_else(|refused| {
-        evidence.dma_latency_refused = Some(refused);
+        let may_help = idle::chooses_states(&Root::default()) != Some(false);
+        evidence.dma_latency_refused = may_help.then_some(refused);
         None
     }))
 }
@@ -91,6 +92,12 @@ fn unread(plan: &RunPlan, drained: &Drained) -> Vec<UnreadSource> {
     // Ordinary tasks are not throttled.
     unread.retain(|source| source.source != "/dev/kmsg" || plan.policy.granted.is_real_time());
     let has_loads = plan.loads.iter().any(|load| load.name != "idle");
+    // A quota does not stop real-time threads.
+    let is_ordinary = !plan.policy.granted.is_real_time();
+    if (has_loads || is_ordinary) && quota::has_hidden_groups(&Root::default()) {
+        let what = "CPU quotas of the control groups above this container's";
+        unread.push(UnreadSource::new(what, "/sys/fs/cgroup"));
+    }
     if has_loads && Root::default().read("/proc/self/stat").is_none() {
         unread.push(UnreadSource::new("what the loads used", "/proc/PID/stat"));
     }

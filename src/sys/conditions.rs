@@ -7,7 +7,7 @@ use super::{
     kernel_config::{ConfigOptions, release},
     kmsg, memory,
     quota::QuotaUse,
-    root::Root,
+    root::{Root, SHOWN},
 };
 
 /// What the kernel says once in a boot, when it first stops real-time tasks for the others' sake.
@@ -45,11 +45,25 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// Those of the sources that cannot be read below `root`, or are empty: containers put an empty
-/// file over some of them.
-fn unread(root: &Root) -> Vec<UnreadFile> {
+/// file over some of them, and an empty directory over those of heat.
+fn unread(root: &Root, measured: &[CpuConditions]) -> Vec<UnreadFile> {
     let is_unread =
-        |source: &&UnreadFile| root.read(source.file).is_none_or(|text| text.is_empty());
-    SOURCES.iter().filter(is_unread).copied().collect()
+        |source: &&UnreadFile| root.read_shown(source.file).is_none_or(|text| text.is_empty());
+    let mut unread: Vec<_> = SOURCES.iter().filter(is_unread).copied().collect();
+    let is_hidden = |cpu: &CpuConditions| {
+        cpu.throttles.is_none() && root.path(throttle_directory(cpu.cpu)).exists()
+    };
+    unread.extend(measured.iter().any(is_hidden).then_some(HEAT));
+    unread
+}
+
+const HEAT: UnreadFile = UnreadFile {
+    what: "CPUs that are slowed down because of heat",
+    file: "/sys/devices/system/cpu/cpu*/thermal_throttle",
+};
+
+fn throttle_directory(cpu: u32) -> String {
+    format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle")
 }
 
 /// The conditions at one moment. What cannot be read is absent.
@@ -180,7 +194,7 @@ impl Conditions {
         let status = root.read("/proc/self/status");
         found.locked_bytes = status.and_then(|status| memory::kib_in(&status, "VmLck:"));
         found.rt_throttling = ThrottlingLog::read(root);
-        found.unread = unread(root);
+        found.unread = unread(root, &found.cpus);
         match QuotaUse::read(root) {
             Ok(used) => found.quota = Some(used),
             Err(file) => found.unread.push(quota(file)),
@@ -199,8 +213,8 @@ impl CpuConditions {
         let mut count = |path: &str| read(path)?.parse::<u64>().ok();
         let transitions = count(&frequency_file(cpu, "stats/total_trans"));
         let mut throttles = |of: &str| {
-            let directory = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle");
-            count(&format!("{directory}/{of}_throttle_count"))
+            let file = format!("{}/{of}_throttle_count", throttle_directory(cpu));
+            count(&file).or_else(|| count(&format!("{SHOWN}{file}")))
         };
         let core = throttles("core");
         let throttles = core.map(|core| core.saturating_add(throttles("package").unwrap_or(0)));
@@ -265,6 +279,17 @@ mod tests {
             std::fs::write(path, "1\n").unwrap();
         }
         assert_eq!(files(&root), [""; 0]);
+        let heat = |root: &Root| {
+            let found = Conditions::read(root, &"0".parse().unwrap());
+            (found.unread.contains(&HEAT), found.cpus[0].throttles)
+        };
+        assert_eq!(heat(&root), (false, None), "no such counters here");
+        std::fs::create_dir_all(root.path(throttle_directory(0))).unwrap();
+        assert_eq!(heat(&root), (true, None), "a container hides them");
+        let shown = root.path(format!("{SHOWN}{}", throttle_directory(0)));
+        std::fs::create_dir_all(&shown).unwrap();
+        std::fs::write(shown.join("core_throttle_count"), "7\n").unwrap();
+        assert_eq!(heat(&root), (false, Some(7)));
         std::fs::write(root.path("/proc/interrupts"), "").unwrap();
         assert_eq!(files(&root), ["/proc/interrupts"], "hidden by a container");
         // This kernel would say that it throttles, and its log cannot be read.

@@ -202,7 +202,8 @@ pub struct InterruptSource {
 pub fn interrupt_sources(root: &Root) -> Vec<InterruptSource> {
     let mut sources = Vec::new();
     for (path, kind) in [("/proc/interrupts", "irq"), ("/proc/softirqs", "softirq")] {
-        sources.extend(root.read(path).map(|text| parse_sources(&text, kind)).unwrap_or_default());
+        let text = root.read_shown(path);
+        sources.extend(text.map(|text| parse_sources(&text, kind)).unwrap_or_default());
     }
     sources
 }

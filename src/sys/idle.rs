@@ -20,6 +20,15 @@ pub fn exit_latencies_ns(root: &Root, cpus: &Cpus) -> HashMap<(u32, u32), i64> {
     found
 }
 
+/// Whether the kernel chooses among idle states at all: without a driver of them a request for
+/// short exits (`/dev/cpu_dma_latency`) changes nothing (`cpuidle_idle_call`, kernel/sched/idle.c).
+/// `None` if that cannot be read.
+#[must_use]
+pub fn chooses_states(root: &Root) -> Option<bool> {
+    let driver = root.read("/sys/devices/system/cpu/cpuidle/current_driver")?;
+    (!driver.is_empty()).then(|| driver != "none")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +44,18 @@ mod tests {
         }
         let found = exit_latencies_ns(&Root::at(place.path()), &[0, 3, 4].into_iter().collect());
         assert_eq!(found, HashMap::from([((0, 0), 0), ((0, 1), 2_000), ((3, 0), 1_000)]));
+    }
+
+    #[test]
+    fn without_a_driver_no_idle_state_is_chosen() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::at(place.path());
+        assert_eq!(chooses_states(&root), None);
+        let directory = root.path("/sys/devices/system/cpu/cpuidle");
+        std::fs::create_dir_all(&directory).unwrap();
+        for (driver, expected) in [("none\n", false), ("intel_idle\n", true)] {
+            std::fs::write(directory.join("current_driver"), driver).unwrap();
+            assert_eq!(chooses_states(&root), Some(expected));
+        }
     }
 }

@@ -4,10 +4,11 @@
 use std::{
     fs,
     io::ErrorKind,
-    path::{Component, Path},
+    os::unix::fs::MetadataExt as _,
+    path::{Component, Path, PathBuf},
 };
 
-use super::root::Root;
+use super::root::{Root, SHOWN};
 
 /// The groups of this process, and where the version that it is in lies.
 pub(super) const GROUPS: &str = "/proc/self/cgroup";
@@ -63,9 +64,14 @@ impl QuotaUse {
             is_seen(&own).or_else(|| is_seen(&root.path(mount))) == Some(true)
         };
         let mount = mounts.find(|mount| seen(mount))?;
-        let stats = group.ancestors().filter_map(|group| {
-            root.read(mount.join(group).join(COUNTS)).as_deref().and_then(Self::parse)
-        });
+        let visible = group.ancestors().map(|group| mount.join(group));
+        let above = match Above::find(root, mount) {
+            Above::Shown(above) => above,
+            Above::Nothing | Above::Hidden => Vec::new(),
+        };
+        let stats = visible
+            .chain(above)
+            .filter_map(|group| root.read(group.join(COUNTS)).as_deref().and_then(Self::parse));
         Some(stats.fold(Self::default(), |sum, one| sum + one))
     }
 
@@ -88,6 +94,65 @@ impl QuotaUse {
             kept_ns: self.kept_ns.saturating_sub(before.kept_ns),
         }
     }
+}
+
+/// Whether quotas of groups above this container's, which act on it as well, cannot be seen.
+#[must_use]
+pub fn has_hidden_groups(root: &Root) -> bool {
+    let mounts = [Version::First, Version::Second].into_iter().flat_map(Version::mounts);
+    mounts.map(Path::new).any(|mount| matches!(Above::find(root, mount), Above::Hidden))
+}
+
+/// The groups above the uppermost one that is visible at a mount.
+enum Above {
+    /// There are none.
+    Nothing,
+    /// Where they are visible all the same, innermost first.
+    Shown(Vec<PathBuf>),
+    /// Nowhere.
+    Hidden,
+}
+
+impl Above {
+    fn find(root: &Root, mount: &Path) -> Self {
+        let has = |name: &str| root.path(mount.join(name)).exists();
+        // The kernel's own uppermost group has no type; in version 1 it alone has the agent, and
+        // every group of the CPU controller has shares.
+        let is_below = has("cgroup.type") || (has("cpu.shares") && !has("release_agent"));
+        if !is_below {
+            return Self::Nothing;
+        }
+        let top = PathBuf::from(format!("{SHOWN}{MOUNT}"));
+        let own = fs::metadata(root.path(mount)).ok().map(|about| (about.dev(), about.ino()));
+        match own.and_then(|own| way_to(root, &top, own, DEEPEST)) {
+            Some(way) => Self::Shown(way),
+            None => Self::Hidden,
+        }
+    }
+}
+
+/// More levels of groups than container managers nest.
+const DEEPEST: u32 = 10;
+
+/// The directories from the parent of the one with this device and number up to `top`.
+fn way_to(root: &Root, top: &Path, own: (u64, u64), levels: u32) -> Option<Vec<PathBuf>> {
+    let entries = fs::read_dir(root.path(top)).ok()?.flatten();
+    let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    for group in groups {
+        let is_own = group.metadata().is_ok_and(|about| (about.dev(), about.ino()) == own);
+        let way = if is_own {
+            Some(Vec::new())
+        } else if levels > 0 {
+            way_to(root, &top.join(group.file_name()), own, levels - 1)
+        } else {
+            None
+        };
+        if let Some(mut way) = way {
+            way.push(top.to_owned());
+            return Some(way);
+        }
+    }
+    None
 }
 
 /// Versions of control groups.
@@ -215,5 +280,32 @@ mod tests {
         // A directory cannot be read as a file, whoever tries.
         let inner = ("/sys/fs/cgroup/a/b/cpu.stat/x", "");
         assert_eq!(found(&[SECOND, above, inner]), Err(MOUNT));
+    }
+
+    #[test]
+    fn groups_above_a_container_count_where_it_has_the_hierarchy_of_its_host() {
+        let machine = tempfile::tempdir().unwrap();
+        let root = Root::at(machine.path());
+        let write = |file: &str, text: &str| {
+            let path = root.path(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(GROUPS, "0::/\n");
+        write("/host/sys/fs/cgroup/pods/cpu.stat", "nr_throttled 2\nthrottled_usec 30\n");
+        write("/host/sys/fs/cgroup/pods/one/cpu.stat", "nr_throttled 1\nthrottled_usec 4\n");
+        write("/host/sys/fs/cgroup/pods/one/cgroup.type", "domain\n");
+        write("/host/sys/fs/cgroup/other/cpu.stat", "nr_throttled 9\nthrottled_usec 9\n");
+        std::fs::create_dir_all(root.path("/sys/fs")).unwrap();
+        let own = root.path("/host/sys/fs/cgroup/pods/one");
+        std::os::unix::fs::symlink(own, root.path(MOUNT)).unwrap();
+        let found = QuotaUse::read(&root).map(|used| (used.times, used.kept_ns));
+        assert_eq!((found, has_hidden_groups(&root)), (Ok((3, 34_000)), false));
+        std::fs::rename(root.path("/host"), root.path("/hidden")).unwrap();
+        std::fs::remove_file(root.path(MOUNT)).unwrap();
+        write("/sys/fs/cgroup/cpu.stat", "nr_throttled 1\nthrottled_usec 4\n");
+        write("/sys/fs/cgroup/cgroup.type", "domain\n");
+        let found = QuotaUse::read(&root).map(|used| (used.times, used.kept_ns));
+        assert_eq!((found, has_hidden_groups(&root)), (Ok((1, 4_000)), true));
     }
 }

@@ -7,6 +7,9 @@ use std::{
 
 use super::text;
 
+/// Where a container has files of its host that it hides in their usual places, by convention.
+pub const SHOWN: &str = "/host";
+
 /// The directory in which `proc`, `sys` and `dev` lie. Another one than `/` stands for a machine
 /// that is not at hand: what reads settings can then be asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,15 @@ impl Root {
     #[must_use]
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         text::read(self.path(path))
+    }
+
+    /// The text of a file that a container may hide under an empty one: then that of the same file
+    /// below [`SHOWN`], if the container has it there.
+    #[must_use]
+    pub fn read_shown(&self, path: &str) -> Option<String> {
+        let usual = self.read(path);
+        let shown = || self.read(format!("{SHOWN}{path}")).filter(|text| !text.is_empty());
+        usual.clone().filter(|text| !text.is_empty()).or_else(shown).or(usual)
     }
 
     /// The same in pieces, with a `pause` before each: [`text::read_in_pieces`].
@@ -80,5 +92,24 @@ mod tests {
         assert_eq!(Root::at("/tmp/x").path("/proc/stat"), Path::new("/tmp/x/proc/stat"));
         assert!(Root::default().is_this_machine() && !Root::at("/tmp/x").is_this_machine());
         assert_eq!(Root::at("/nowhere").read("/proc/stat"), None);
+    }
+
+    #[test]
+    fn a_file_that_a_container_hides_is_read_where_it_is_shown() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Root::at(place.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let read = || root.read_shown("/proc/interrupts");
+        assert_eq!(read(), None);
+        write("/proc/interrupts", "");
+        assert_eq!(read().as_deref(), Some(""), "hidden, and not shown");
+        write("/host/proc/interrupts", "shown\n");
+        assert_eq!(read().as_deref(), Some("shown"));
+        write("/proc/interrupts", "own\n");
+        assert_eq!(read().as_deref(), Some("own"));
     }
 }

@@ -82,7 +82,7 @@ fn the_readers_of_prometheus_kubernetes_and_grafana_refuse_nothing() {
     let said = finish(piped(python().arg(script).args(&files)));
     assert_eq!(said.code, Some(0), "{}", said.err);
     let found: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((&found["manifests"], &found["panels"]), (&4.into(), &8.into()), "{found}");
+    assert_eq!((&found["manifests"], &found["panels"]), (&11.into(), &8.into()), "{found}");
     assert!(found["samples"].as_u64().unwrap() > 20, "{found}");
 }
 

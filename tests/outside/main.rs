@@ -81,6 +81,7 @@ mod receive;
 mod record;
 mod root_holds;
 mod root_netem;
+mod root_pod;
 mod root_cures;
 mod root_settings;
 mod root_shield;

@@ -283,8 +283,10 @@ impl Incident {
                         format!("{what} ({source})")
                     })
                 ),
-                "Measure where /proc, /sys and the kernel's log can be read: as root, and in a \
-                 container with all of /proc mounted.",
+                "Measure where /proc, /sys and the kernel's log can be read: as root. A container \
+                 needs CAP_SYSLOG for the log; mount what it hides (also /sys/fs/cgroup of its \
+                 host) below /host, e.g. on /host/proc/interrupts, as \
+                 deploy/kubernetes/job.yaml does.",
             ),
             Self::CpuQuotaUsedUp { times, kept_ns } => (
                 "cpu_quota_used_up",

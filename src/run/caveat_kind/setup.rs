@@ -199,7 +199,7 @@ impl SetupCaveat {
                     "Whether a tardy has changed settings of this machine is not known: {why}."
                 ),
                 "Run as root, or have root run `tardy restore`: it names the tardy that changed \
-                 settings.",
+                 settings. A container needs /run/tardy of its host.",
             ),
             Self::NotPutBack { failed } => (
                 NOT_PUT_BACK,

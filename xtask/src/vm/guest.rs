@@ -28,11 +28,11 @@ use crate::bench::say;
 
 /// What a guest has besides tardy: what tests start, and enough to look around.
 const PROGRAMS: &[&str] = &[
-    "cat", "chmod", "chown", "chrt", "cp", "cut", "date", "dd", "dmesg", "env", "false", "find",
-    "grep", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mount", "mv", "nproc", "prlimit",
-    "ps", "rm", "rmdir", "script", "sed", "seq", "setpriv", "sh", "sleep", "sort", "stat", "sync",
-    "tail", "taskset", "tc", "tee", "timeout", "touch", "tr", "true", "umount", "uname", "unshare",
-    "wc",
+    "cat", "chmod", "chown", "chroot", "chrt", "cp", "cut", "date", "dd", "dmesg", "env", "false",
+    "find", "grep", "gzip", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mount", "mv",
+    "nproc", "prlimit", "ps", "readlink", "rm", "rmdir", "script", "sed", "seq", "setpriv", "sh",
+    "sleep", "sort", "stat", "sync", "tail", "tar", "taskset", "tc", "tee", "timeout", "touch",
+    "tr", "true", "umount", "uname", "unshare", "wc",
 ];
 
 /// Kernel modules that loads and tests need.

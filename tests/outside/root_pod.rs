@@ -1,0 +1,177 @@
+//! The container of `deploy/kubernetes/job.yaml`, as a runtime would start it: with the mounts, the
+//! capabilities and the script of the manifest, and what an unprivileged container does not see.
+//! Devices are missing instead of refused, and system calls are not filtered.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use super::support::{Said, Store, TARDY, finish, is_root, list, piped, skip};
+
+const JOB: &str = include_str!("../../deploy/kubernetes/job.yaml");
+const SETUP: &str = include_str!("../../deploy/kubernetes/setup.yaml");
+const POD: &str = include_str!("pod.sh");
+
+/// Caveats that come from what a pod may do and see. Others depend on what else the machine does.
+const OF_THE_POD: [&str; 9] = [
+    "no_real_time",
+    "memory_not_locked",
+    "dma_latency_not_held",
+    "journal_unread",
+    "held_by_other",
+    "not_looked_at",
+    "untraced",
+    "traced_in_part",
+    "symbols_hidden",
+];
+
+/// A container of the manifest.
+struct Pod {
+    store: Store,
+    capabilities: Vec<String>,
+    /// Paths in the pod, paths here, and whether they can be written.
+    mounts: Vec<(String, PathBuf, bool)>,
+}
+
+/// The text between two marks, the first time that the first one occurs.
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
+    let (_, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no {begin}"));
+    rest.split_once(end).unwrap_or_else(|| panic!("no {end}")).0
+}
+
+impl Pod {
+    /// Of the manifest; what it has of the node's own disk and of the cluster is in the store.
+    fn new() -> Self {
+        let store = Store::new();
+        let capabilities = between(JOB, "add: [", "]").split(", ");
+        let capabilities = capabilities.map(|name| name.trim_matches('"').to_lowercase()).collect();
+        let volumes = JOB.split_once("\n      volumes:\n").unwrap().1;
+        let mounts = between(JOB, "volumeMounts:\n", "# No cpu limit").lines();
+        let mounts = mounts.filter(|line| line.trim_start().starts_with("- {name:"));
+        let mounts = mounts.map(|line| {
+            let name = between(line, "name: ", ",");
+            let inside = line.split_once("mountPath: ").unwrap().1.split([',', '}']).next();
+            let (_, volume) = volumes.split_once(&format!("- name: {name}\n")).unwrap();
+            let volume = volume.split("- name: ").next().unwrap();
+            let here = volume.contains("hostPath:").then(|| between(volume, "path: ", ","));
+            let kernels = here.filter(|path| path.starts_with("/proc") || path.starts_with("/sys"));
+            let here = kernels.map_or_else(|| store.path().join(name), PathBuf::from);
+            if kernels.is_none() {
+                fs::create_dir_all(&here).unwrap();
+            }
+            (inside.unwrap().to_owned(), here, !line.contains("readOnly: true"))
+        });
+        let mounts: Vec<_> = mounts.collect();
+        assert!(mounts.len() > 8, "{mounts:?}");
+        Self { mounts, capabilities, store }
+    }
+
+    fn without(mut self, inside: &str) -> Self {
+        let before = self.mounts.len();
+        self.mounts.retain(|(path, ..)| path != inside);
+        assert_eq!(self.mounts.len() + 1, before, "no {inside}");
+        self
+    }
+
+    fn file(&self, inside: &str) -> &Path {
+        &self.mounts.iter().find(|(path, ..)| path == inside).unwrap().1
+    }
+
+    fn run(&self, command: &[&str]) -> Said {
+        let mut within = Command::new("unshare");
+        let namespaces = ["--mount", "--propagation", "private", "--cgroup", "--ipc"];
+        within.args(namespaces).args(["sh", "-c", POD, "pod.sh", TARDY]);
+        within.arg(self.store.path()).args(command);
+        let mounts = self.mounts.iter().map(|(inside, here, is_written)| {
+            format!("{inside} {} {}\n", here.display(), if *is_written { "rw" } else { "ro" })
+        });
+        let capabilities = self.capabilities.iter().map(|name| format!(",+{name}"));
+        within.env("MOUNTS", mounts.collect::<String>());
+        within.env("CAPABILITIES", format!("-all{}", capabilities.collect::<String>()));
+        within.env("ENVIRONMENT", "NAME=night NODE=node-1 TARDY_STORE=/runs");
+        finish(piped(&mut within))
+    }
+
+    /// What weakens a short run in it, of what a pod may do and see.
+    fn doubts(&self) -> Vec<Value> {
+        let run = ["tardy", "run", "timer", "--no-dma-latency", "--duration", "300ms"];
+        let said = self.run(&[&run[..], &["--quiet", "--name", "r"]].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        doubts(&self.file("/runs").join("r"))
+    }
+}
+
+fn doubts(run: &Path) -> Vec<Value> {
+    let record = fs::read(run.join("run.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    let is_doubt = |caveat: &&Value| {
+        caveat["effect"] != "informs" && OF_THE_POD.contains(&caveat["code"].as_str().unwrap())
+    };
+    list(&record["caveats"]).iter().filter(is_doubt).cloned().collect()
+}
+
+/// Whether no pod can be made here; says so.
+fn is_impossible() -> bool {
+    let is_impossible = !is_root() || tardy::kernel::can_trace().is_err();
+    if is_impossible {
+        skip("a pod takes root, and a kernel with BTF");
+    }
+    is_impossible
+}
+
+#[test]
+fn the_job_of_a_node_measures_validly_hands_its_archive_over_and_continues() {
+    if is_impossible() {
+        return;
+    }
+    let pod = Pod::new();
+    let plan = between(SETUP, "plan.toml: |\n", "---").replace("60s", "200ms");
+    let plan = plan.replace("repeat = 3", "repeat = 1").replace("\n    ", "\n");
+    fs::write(pod.file("/plan").join("plan.toml"), plan.trim_start()).unwrap();
+    let script = between(JOB, "            - |\n", "\n          env:").replace("\n  ", "\n");
+    let said = pod.run(&["sh", "-c", &script]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let cell = pod.file("/runs").join("night/cells/0001");
+    assert_eq!(doubts(&cell), [] as [Value; 0]);
+    let archive = pod.file("/results").join("night/node-1.tar.gz");
+    let packed = fs::metadata(&archive).unwrap().len();
+    assert!(packed > 1_000, "{packed}");
+    // A Job of the same name measures nothing twice, and hands over again.
+    fs::remove_file(&archive).unwrap();
+    let said = pod.run(&["sh", "-c", &script]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(archive.exists());
+    assert!(!pod.file("/runs").join("night/cells/0002").exists());
+}
+
+#[test]
+fn a_pod_that_lacks_one_thing_says_which() {
+    if is_impossible() {
+        return;
+    }
+    let codes = |doubts: &[Value]| {
+        doubts.iter().map(|doubt| doubt["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let hidden = Pod::new().without("/host/proc/interrupts").doubts();
+    assert_eq!(codes(&hidden), ["not_looked_at"], "{hidden:?}");
+    assert_eq!(hidden[0]["values"]["sources"][0]["source"], "/proc/interrupts");
+    assert_eq!(list(&hidden[0]["values"]["sources"]).len(), 1, "{hidden:?}");
+
+    let mut open = Pod::new();
+    // As an emptyDir is.
+    let journal = open.file("/run/tardy").to_owned();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o777)).unwrap();
+    let unread = open.doubts();
+    assert_eq!(codes(&unread), ["journal_unread"], "{unread:?}");
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o755)).unwrap();
+
+    fs::remove_dir_all(open.file("/runs").join("r")).unwrap();
+    open.capabilities.retain(|name| name != "sys_nice");
+    let ordinary = open.doubts();
+    assert_eq!(codes(&ordinary), ["no_real_time"], "{ordinary:?}");
+}
