@@ -12,7 +12,9 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 pub use amount::{AmountError, ByteSize, SampleCount};
-pub use words::{byte_rate, change, count, cpus, grouped, many, percent, rate, share, span, times};
+pub use words::{
+    byte_rate, change, count, cpus, grouped, many, percent, rate, round, share, span, times,
+};
 
 /// A signed time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

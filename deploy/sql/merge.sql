@@ -3,22 +3,27 @@
 -- hosts.sql, which keeps machines apart.
 --
 -- Needs a table or view `histograms` with the rows of `tardy export --to histogram-parquet`.
--- A row each by kernel, CPU model, verdict, probe, load and series, for which `merge_key` stands.
+-- A row each for runs of one kernel, CPU model and verdict under equal conditions, and each series;
+-- `merge_key` stands for these. Machines are pooled, whatever their labels are.
 -- Percentiles are those of samples within the histogram: the smallest bucket whose cumulated count
 -- reaches ceil(p N), at most the largest latency. Products of decimals are compared, because
 -- quotients would be rounded. There are no percentiles where `mixed` is not 0, which counts buckets
 -- that overlap others, as runs had different edges, or `repeated`, which counts histograms that are
 -- there twice.
 with totals as (
-    -- What each row of a histogram repeats, once.
-    select merge_key, kernel, cpu_model, verdict, probe, load, series,
-        count(distinct h.host) as hosts, count(distinct h.run) as runs,
-        count(*) - count(distinct concat(h.host, '/', h.run)) as repeated,
+    -- What each row of a histogram repeats, once. `merge_key` stands for its texts.
+    select merge_key,
+        min(h.kernel) as kernel, min(h.cpu_model) as cpu_model, min(h.verdict) as verdict,
+        min(h.probe) as probe, min(h.policy) as policy, min(h.priority) as priority,
+        min(h.interval_ns) as interval_ns, min(h.load) as load, min(h.conditions) as conditions,
+        min(h.conditions_key) as conditions_key, min(h.series) as series,
+        count(distinct h.machine) as machines, count(distinct h.run) as runs,
+        count(*) - count(distinct concat(h.machine, '/', h.run)) as repeated,
         sum(h.samples) as samples, sum(h.early) as early, sum(h.above) as above,
         min(h.min_ns) as lowest_ns, max(h.max_ns) as largest_ns
     from histograms h
     where bucket = 0
-    group by merge_key, kernel, cpu_model, verdict, probe, load, series
+    group by merge_key
 ),
 buckets as (
     select merge_key, low_ns, high_ns, cast(sum(h.count) as decimal(20, 0)) as in_bucket
@@ -51,9 +56,12 @@ ranks as (
     from cumulated c
     group by merge_key
 )
-select 'fleet' as scope, '' as host, t.kernel as kernel, t.cpu_model as cpu_model,
-    t.verdict as verdict, t.probe as probe, t.load as load, t.series as series,
-    cast(t.hosts as bigint) as hosts, cast(t.runs as bigint) as runs,
+select 'fleet' as scope, '' as host, '' as machine, '' as labels,
+    t.kernel as kernel, t.cpu_model as cpu_model,
+    t.verdict as verdict, t.probe as probe, t.policy as policy, t.priority as priority,
+    t.interval_ns as interval_ns, t.load as load, t.conditions as conditions,
+    t.conditions_key as conditions_key, t.series as series,
+    cast(t.machines as bigint) as machines, cast(t.runs as bigint) as runs,
     cast(t.samples as bigint) as samples, cast(t.early as bigint) as early,
     cast(t.above as bigint) as above, cast(r.in_all as bigint) as counted,
     case when r.mixed + t.repeated = 0 then least(r.p50, t.largest_ns) end as p50_ns,

@@ -1,30 +1,29 @@
-//! Which runs belong to one row: what must be equal, in words.
+//! Which runs belong to one row of a trend: the conditions of [`RunConditions`] in words, and the
+//! machine, but not its kernel.
 
 mod cyclictest;
+mod unstated;
 
-pub(super) use self::cyclictest::forgive_unstated;
+pub(super) use unstated::forgive_unstated;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::{Map, Value};
 
 use crate::{
     analysis::trend::{TrendKey, TrendRun},
     report::words,
     run::{
-        RunEntry, Status, TimerParameters, TraceMode, probes::ProbeRecord, provenance::OF_ONE_FILE,
+        LoadRecord, RunEntry, Status,
+        alike::{INTERVAL, RunConditions, in_order},
     },
     store::{ListedRun, Where},
-    sys::cpus::Cpus,
-    units::span,
+    units::{round, span},
 };
 
-/// Parameters of wult and ndl that each of their results has anew.
-const OF_ONE_RESULT: [&str; 2] = ["date", "reportid"];
+/// A condition that no result of cyclictest states.
+const CPU_MODEL: &str = "CPU model";
 
-/// Options of other programs that name a file that they write, which has another name each night.
-const OUTPUT_OPTIONS: [&str; 7] =
-    ["--json", "--histfile", "--fifo", "--full-log", "--output", "--log", "--trace-output"];
+/// A condition that runs of older versions do not state. Two machines may have one name.
+pub(super) const MACHINE_ID: &str = "machine id";
 
 /// The series of runs, by what must be equal.
 pub(super) fn rows<'a>(
@@ -54,7 +53,7 @@ pub(super) fn rows<'a>(
             });
         }
     }
-    cyclictest::join(&mut groups, &imported);
+    unstated::join(&mut groups, &imported);
     groups
 }
 
@@ -71,142 +70,34 @@ fn key_as_stated(run: &RunEntry) -> TrendKey {
         (None, Some(samples)) => format!("{samples} samples"),
         (None, None) => "no fixed length".into(),
     };
+    let stated = RunConditions::of_entry(run);
+    let loads: Vec<LoadRecord> = in_order(&run.loads).into_iter().cloned().collect();
     TrendKey {
         machine: run.facts.hostname.clone(),
         probe: words::probe(&run.probe, run.messages.as_ref()),
-        loads: words::loads_key(&run.loads),
-        policy: run.setup.found.policy.clone().unwrap_or_default(),
+        loads: words::loads_key(&loads),
+        policy: stated.policy_words(),
         length,
-        conditions: conditions(run),
+        conditions: conditions(run, stated),
         series: String::new(),
     }
 }
 
-/// Everything else in which runs that are compared must be alike, by names for people.
-fn conditions(run: &RunEntry) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    let mut put = |name: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            all.insert(name.to_owned(), value);
-        }
-    };
-    let found = &run.setup.found;
-    put("CPUs", found.cpus.clone());
-    put("tracing", Some(tracing(run.trace.found).into()));
-    put("profile", run.parameters.profile_hz.map(|hz| format!("{hz} Hz")));
-    put("idle latency", found.dma_latency_us.map(|us| format!("{us} us")));
-    put("governor", found.governor.clone());
-    put("siblings offline", found.siblings_offline.clone());
-    put("shield", found.shield.as_ref().map(|shield| shield.cpus.clone()));
-    for setting in &found.settings {
-        put(&setting.name, Some(setting.found.clone()));
-    }
-    put("architecture", Some(run.facts.architecture.clone()));
-    put("CPU model", run.facts.cpu_model.clone());
-    // Exact, where the length in words is not.
-    put("planned length", run.parameters.duration_ns.map(words::round));
-    put("stop over", run.parameters.stop_over_ns.map(words::round));
-    put("transport", run.messages.as_ref().map(|own| own.transport.clone()));
-    put("message size", run.messages.as_ref().map(|own| format!("{} B", own.size)));
-    for (name, value) in &parameters(run) {
-        // What was found says more than what was asked for.
-        if name != "cpus" || found.cpus.is_none() {
-            put(&called(name), Some(word(name, value)));
-        }
-    }
-    for (number, load) in run.loads.iter().enumerate() {
-        let same = run.loads.iter().take(number).filter(|other| other.name == load.name).count();
-        let load_name = match same {
-            0 => load.name.clone(),
-            same => format!("{} ({})", load.name, same + 1),
-        };
-        for (name, value) in &load.parameters {
-            put(&format!("{load_name} {}", called(name)), Some(word(name, value)));
-        }
-    }
+/// All conditions by names for people, and the machine.
+fn conditions(run: &RunEntry, stated: RunConditions) -> BTreeMap<String, String> {
+    let mut all = stated.others;
+    let own = [
+        (INTERVAL, Some(stated.interval_ns).filter(|ns| *ns != 0).map(round)),
+        (CPU_MODEL, run.facts.cpu_model.clone()),
+        (MACHINE_ID, run.facts.machine_id.clone()),
+    ];
+    all.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     all
-}
-
-const fn tracing(mode: TraceMode) -> &'static str {
-    match mode {
-        TraceMode::Off => "not traced",
-        TraceMode::Stages => "stages traced",
-        TraceMode::Auto | TraceMode::Peaks => "traced",
-    }
-}
-
-/// Those of the probe, as in its record; of an imported run without the names of files.
-fn parameters(run: &RunEntry) -> Map<String, Value> {
-    let Ok(Value::Object(mut probe)) = serde_json::to_value(&run.probe) else {
-        return Map::new();
-    };
-    let Some(Value::Object(mut parameters)) = probe.remove("parameters") else {
-        return Map::new();
-    };
-    if let ProbeRecord::Timer(timer) = &run.probe
-        && timer.total_threads == every_cpu(timer)
-    {
-        parameters.remove("total_threads");
-    }
-    if run.status == Status::Imported {
-        let is_of_one = |name: &str| OF_ONE_FILE.contains(&name) || OF_ONE_RESULT.contains(&name);
-        parameters.retain(|name, _| !is_of_one(name));
-        if let Some(Value::String(command)) = parameters.get_mut("command") {
-            *command = without_outputs(command);
-        }
-    }
-    parameters
-}
-
-/// The number of threads if each CPU has as many.
-fn every_cpu(timer: &TimerParameters) -> Option<u32> {
-    let cpus: Cpus = timer.cpus.parse().ok()?;
-    timer.threads_per_cpu.checked_mul(u32::try_from(cpus.iter().count()).ok()?)
-}
-
-/// A command line without the files that it writes: `--json=FILE`, `--json FILE` and `> FILE`.
-fn without_outputs(command: &str) -> String {
-    let mut words = command.split_whitespace().peekable();
-    let mut kept: Vec<&str> = Vec::new();
-    while let Some(word) = words.next() {
-        let (name, value) =
-            word.split_once('=').map_or((word, None), |(name, own)| (name, Some(own)));
-        let redirected = word.trim_start_matches(['1', '2', '&']).strip_prefix('>');
-        let has_value = match redirected {
-            Some(file) => !file.trim_start_matches('>').is_empty(),
-            None if OUTPUT_OPTIONS.contains(&name) => value.is_some(),
-            None => {
-                kept.push(word);
-                continue;
-            }
-        };
-        // The word behind it is the file, unless it is an option.
-        if !has_value && words.peek().is_some_and(|next| !next.starts_with('-')) {
-            words.next();
-        }
-    }
-    kept.join(" ")
-}
-
-/// `interval_ns` is the interval.
-fn called(name: &str) -> String {
-    name.strip_suffix("_ns").unwrap_or(name).replace('_', " ")
-}
-
-fn word(name: &str, value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) if name.ends_with("_ns") => {
-            number.as_i64().map_or_else(|| number.to_string(), words::round)
-        }
-        value => value.to_string(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -223,8 +114,8 @@ mod tests {
             "setup": {"found": {"policy": "fifo 90", "cpus": "0-1", "dma_latency_us": null,
                 "governor": null, "siblings_offline": null, "shield": null, "settings": []}},
             "trace": {"found": "peaks"},
-            "facts": {"hostname": "vm", "kernel": "6.12", "architecture": "x86_64",
-                "cpu_model": "EPYC"},
+            "facts": {"hostname": "vm", "machine_id": "a", "kernel": "6.12",
+                "architecture": "x86_64", "cpu_model": "EPYC"},
             "started_at": "2026-01-01T00:00:00Z", "duration_ns": 60_000_000_000_i64,
             "series": [],
         });
@@ -242,6 +133,7 @@ mod tests {
             ("/facts/cpu_model", json!(null)),
             ("/facts/architecture", json!("aarch64")),
             ("/facts/hostname", json!("other")),
+            ("/facts/machine_id", json!("b")),
             ("/setup/found/cpus", json!("0")),
             ("/setup/found/policy", json!("other")),
             ("/setup/found/dma_latency_us", json!(0)),
@@ -276,24 +168,5 @@ mod tests {
         assert_eq!(first, night("3", "cyclictest -p 90 -D 60 --json /tmp/3 --histfile 3.hist"));
         assert_eq!(first, night("4", "cyclictest -p 90 -D 60 > 4.txt 2>4.err"));
         assert_ne!(first, night("01.json", "cyclictest -p 80 --json=01.json -D 60"));
-        assert_eq!(without_outputs("oslat --json -c 1"), "oslat -c 1");
-    }
-
-    #[test]
-    fn conditions_are_named_and_have_units() {
-        let all = conditions(&run(|_| ()));
-        let expected = [
-            ("CPU model", "EPYC"),
-            ("CPUs", "0-1"),
-            ("architecture", "x86_64"),
-            ("hackbench (2) groups", "20"),
-            ("hackbench groups", "10"),
-            ("interval", "1 ms"),
-            ("planned length", "60 s"),
-            ("tracing", "traced"),
-        ];
-        for (name, value) in expected {
-            assert_eq!(all.get(name).map(String::as_str), Some(value), "{all:?}");
-        }
     }
 }

@@ -282,7 +282,9 @@ fn by_machine<'a>(flags: &'a ExportFlags, store: &Store) -> Result<Vec<&'a str>>
     check_no_gates(flags)?;
     let machine = |name: &'a String| -> Result<(String, String, &'a str)> {
         let document = store.find(name)?.document;
-        Ok((document.facts.hostname, document.id, name.as_str()))
+        // Two machines may have one name.
+        let machine = format!("{}\0{}", document.facts.hostname, document.facts.machine_key());
+        Ok((machine, document.id, name.as_str()))
     };
     let mut runs = flags.runs.iter().map(machine).collect::<Result<Vec<_>>>()?;
     runs.sort();

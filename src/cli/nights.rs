@@ -288,10 +288,12 @@ fn of_level(level: &LevelNights) -> Vec<String> {
     words
 }
 
-/// In what runs of these keys differ.
+/// In what runs of these keys differ. A machine without an id is known by its name alone.
 fn differences(a: &TrendKey, b: &TrendKey) -> BTreeSet<String> {
+    let ids = [a, b].map(|key| key.conditions.get(alike::MACHINE_ID));
+    let is_other_id = matches!(ids, [Some(one), Some(other)] if one != other);
     let fields = [
-        (MACHINE, a.machine != b.machine),
+        (MACHINE, a.machine != b.machine || is_other_id),
         ("probe", a.probe != b.probe),
         ("loads", a.loads != b.loads),
         ("policy", a.policy != b.policy),
@@ -301,8 +303,9 @@ fn differences(a: &TrendKey, b: &TrendKey) -> BTreeSet<String> {
         fields.into_iter().filter(|(_, differ)| *differ).map(|(name, _)| name.into()).collect();
     let all = a.conditions.keys().chain(b.conditions.keys());
     found.extend(all.filter(|name| a.conditions.get(*name) != b.conditions.get(*name)).cloned());
+    found.remove(alike::MACHINE_ID);
     if found.contains("length") {
-        found.remove("planned length");
+        found.retain(|name| !name.starts_with("planned "));
     }
     found
 }

@@ -13,7 +13,7 @@ use crate::{
     analysis::matrix::whole,
     plain::plain,
     run::{Document, SeriesSummary, Validity},
-    units::{Nanos, count, span},
+    units::{Nanos, count, round, span},
 };
 
 const TABLES: &str = include_str!("published.toml");
@@ -251,7 +251,7 @@ fn of_run(document: &Document, what: &str) -> Option<String> {
         "load" if document.loads.is_empty() => Some("none by tardy".into()),
         "load" => Some(words::loads(&document.loads)),
         "policy" => document.setup.found.policy.clone(),
-        "period" => document.probe.interval_ns().map(words::round),
+        "period" => document.probe.interval_ns().map(round),
         "message" => {
             document.probe.carrier().map(|(over, bytes)| format!("{bytes} bytes over {over}"))
         }

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{messages, without_host};
 use crate::{
-    run::{Document, LoadRecord, MessageRecord, ProbeRecord, Status, UNKNOWN_LOAD},
-    units::span,
+    run::{Document, LoadRecord, MessageRecord, ProbeRecord, Status, UNKNOWN_LOAD, alike::IDLE},
+    units::{round, span},
 };
 
 /// Machine, kernel, loads, length and interval in one line.
@@ -54,22 +54,19 @@ pub fn beyond_tracepoint(frames: &[String]) -> &[String] {
 /// How a run without a load is called: what else ran on the machine is not known from that.
 const NO_LOAD: &str = "no load started";
 
-/// The same where programs read it: in keys of trends, and in questions to the store.
-pub(crate) const NO_LOAD_KEY: &str = "idle";
-
 /// `under hackbench`, "under `stress-ng --vm 2`", `no load started`; `load unknown` of an imported
 /// run.
 #[must_use]
 pub fn loads(loads: &[LoadRecord]) -> String {
     let key = loads_key(loads);
-    if key == NO_LOAD_KEY { NO_LOAD.into() } else { key }
+    if key == IDLE { NO_LOAD.into() } else { key }
 }
 
 /// `timer under hackbench`; `timer, no load started`.
 #[must_use]
 pub fn under(what: &str, loads_key: &str) -> String {
     match loads_key {
-        NO_LOAD_KEY => format!("{what}, {NO_LOAD}"),
+        IDLE => format!("{what}, {NO_LOAD}"),
         loads => format!("{what} {loads}"),
     }
 }
@@ -77,11 +74,11 @@ pub fn under(what: &str, loads_key: &str) -> String {
 /// As [`loads`], for programs.
 #[must_use]
 pub fn loads_key(loads: &[LoadRecord]) -> String {
-    let names: Vec<_> = loads.iter().filter(|load| load.name != NO_LOAD_KEY).map(load).collect();
+    let names: Vec<_> = loads.iter().filter(|load| load.name != IDLE).map(load).collect();
     if names == [UNKNOWN_LOAD] {
         return "load unknown".into();
     }
-    if names.is_empty() { NO_LOAD_KEY.into() } else { format!("under {}", names.join(" + ")) }
+    if names.is_empty() { IDLE.into() } else { format!("under {}", names.join(" + ")) }
 }
 
 /// A load by its name, a command by its text.
@@ -127,18 +124,6 @@ pub fn probe(probe: &ProbeRecord, exchanged: Option<&MessageRecord>) -> String {
         words.push_str(&format!(" at {rate}"));
     }
     words
-}
-
-/// An interval as it was asked for: `1 ms`, not `1.00 ms`.
-#[must_use]
-pub fn round(ns: i64) -> String {
-    let (unit, name) = match ns {
-        _ if ns % 1_000_000_000 == 0 => (1_000_000_000, "s"),
-        _ if ns % 1_000_000 == 0 => (1_000_000, "ms"),
-        _ if ns % 1_000 == 0 => (1_000, "us"),
-        _ => (1, "ns"),
-    };
-    format!("{} {name}", ns / unit)
 }
 
 /// What a status means for the reader; empty for one that ended in order.
@@ -203,12 +188,5 @@ mod tests {
     fn a_command_can_be_pasted_into_a_shell() {
         let argv = ["tardy", "run", "--name", "it's here", ""].map(String::from);
         assert_eq!(command(&argv), r"tardy run --name 'it'\''s here' ''");
-    }
-
-    #[test]
-    fn intervals_are_printed_as_they_were_asked_for() {
-        assert_eq!(round(1_000_000), "1 ms");
-        assert_eq!(round(250_000), "250 us");
-        assert_eq!(round(1_500), "1500 ns");
     }
 }

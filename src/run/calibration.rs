@@ -77,7 +77,8 @@ impl Calibration {
 
 /// The same machine, with the same kernel.
 fn are_same(a: &Facts, b: &Facts) -> bool {
-    (&a.hostname, &a.architecture, &a.cpu_model) == (&b.hostname, &b.architecture, &b.cpu_model)
+    a.is_same_machine(b)
+        && (&a.architecture, &a.cpu_model) == (&b.architecture, &b.cpu_model)
         && (&a.kernel, &a.kernel_version) == (&b.kernel, &b.kernel_version)
         && (&a.virtualisation, &a.lab) == (&b.virtualisation, &b.lab)
 }

@@ -228,6 +228,9 @@ pub struct EntryTrace {
 pub struct EntryFacts {
     /// Name of the machine.
     pub hostname: String,
+    /// The machine's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_id: Option<String>,
     /// `uname -r`
     pub kernel: String,
     /// `uname -m`
@@ -336,7 +339,7 @@ impl Record for RunEntry {
 
 impl From<Run> for RunEntry {
     fn from(Run { path, document, .. }: Run) -> Self {
-        let Facts { hostname, kernel, architecture, cpu_model, .. } = document.facts;
+        let Facts { hostname, machine_id, kernel, architecture, cpu_model, .. } = document.facts;
         Self {
             schema_version: document.schema_version,
             path,
@@ -352,9 +355,12 @@ impl From<Run> for RunEntry {
             probe: document.probe,
             parameters: document.parameters,
             loads: document.loads,
-            setup: EntrySetup { found: document.setup.found.into() },
+            setup: EntrySetup {
+                asked: document.setup.asked.as_ref().map(Into::into),
+                found: document.setup.found.into(),
+            },
             trace: EntryTrace { found: document.trace.found },
-            facts: EntryFacts { hostname, kernel, architecture, cpu_model },
+            facts: EntryFacts { hostname, machine_id, kernel, architecture, cpu_model },
             started_at: document.started_at,
             duration_ns: document.duration_ns,
             log_interval_ns: document.log_interval_ns,

@@ -2,14 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::setup::FoundSetup;
+use super::setup::{AskedSetup, FoundSetup};
 
 /// What a [`super::RunEntry`] has of the setup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EntrySetup {
+    /// What the user or the default wanted; `None` for runs of other programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<EntryAsked>,
     /// What the kernel said after it was arranged.
     pub found: EntryFound,
+}
+
+/// What a [`super::RunEntry`] has of what was wanted; as in [`AskedSetup`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryAsked {
+    /// Timer slack of the measured threads, ns.
+    pub timer_slack_ns: u64,
+    /// CPUs for loads and recording threads, as a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub housekeeping: Option<String>,
 }
 
 /// What a [`super::RunEntry`] has of what the kernel said; as in [`FoundSetup`].
@@ -53,6 +67,12 @@ pub struct EntrySetting {
     pub name: String,
     /// What was read back.
     pub found: String,
+}
+
+impl From<&AskedSetup> for EntryAsked {
+    fn from(asked: &AskedSetup) -> Self {
+        Self { timer_slack_ns: asked.timer_slack_ns, housekeeping: asked.housekeeping.clone() }
+    }
 }
 
 impl From<FoundSetup> for EntryFound {

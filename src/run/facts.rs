@@ -1,6 +1,9 @@
 //! What the machine was: read once before a run, stored with it. Reading is `setup`'s work.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// Facts of the machine and of the program that measured. What could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -8,6 +11,14 @@ use serde::{Deserialize, Serialize};
 pub struct Facts {
     /// Name of the machine.
     pub hostname: String,
+    /// The machine's own id: 32 hexadecimal digits made of `/etc/machine-id`, which they do not
+    /// reveal, as by `systemd-id128 --app-specific`. Absent if it has none, and in runs of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_id: Option<String>,
+    /// Labels that its owner gave the machine (`/etc/tardy/labels`), such as `rack`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// `uname -r`
     pub kernel: String,
     /// `uname -v`
@@ -53,6 +64,24 @@ pub struct Facts {
     /// The virtual machine that the lab made for this run; absent outside of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lab: Option<LabFacts>,
+}
+
+impl Facts {
+    /// Short id of the machine for keys: 16 hexadecimal digits of its id and its name. Copies of
+    /// one image may share the id, and two machines the name; only both together tell them apart.
+    #[must_use]
+    pub fn machine_key(&self) -> String {
+        let id = self.machine_id.as_deref().unwrap_or_default();
+        let hash = Sha256::new().chain_update(id).chain_update([0]).chain_update(&self.hostname);
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether both name one machine. A record without an id knows it by its name alone.
+    #[must_use]
+    pub fn is_same_machine(&self, other: &Self) -> bool {
+        let ids = self.machine_id.as_ref().zip(other.machine_id.as_ref());
+        self.hostname == other.hostname && ids.is_none_or(|(one, other)| one == other)
+    }
 }
 
 /// The virtual machine that the lab made for a run. The same values make the same run again, where

@@ -4,6 +4,7 @@
 pub const CYCLE: &str = "cycle";
 
 pub mod ab_record;
+pub mod alike;
 mod appended;
 mod attach;
 pub mod author;

@@ -58,7 +58,10 @@ use crate::{
     run::{
         Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv, work_before_and_after,
     },
-    setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
+    setup::{
+        arrange::Arranged, machine::labels, memory::Locked, power::DmaLatency,
+        threads::become_helper,
+    },
     sys::{
         cpus::Cpus, ftrace::ForeignTrace, memory, notifier::Notifier, root::Root, sched::Policy,
         signals,
@@ -113,12 +116,14 @@ impl Session {
     pub(crate) fn arm(mut plan: RunPlan) -> Result<Self> {
         memory::keep_heap();
         signals::accept_nudges().context("cannot set a signal handler")?;
+        let labels = labels()?;
         let mut evidence = Evidence { setup: collect::planned(&mut plan), ..Evidence::default() };
         // Before loads: in a slow guest, loading while they run takes a minute.
         let traced = tracing::load(&plan, &mut evidence.trace)?;
         let profiler = profiling::load(plan.profile_hz)?;
         let trace = evidence.trace.record.clone();
-        let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
+        let mut document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
+        document.facts.labels = labels;
         let maker = RunWriter::within(plan.held.take(), &plan.directory, &document, plan.raw)?;
         let directory = maker.directory().clone();
         Self::arm_within(plan, maker, document, evidence, traced)

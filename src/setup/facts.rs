@@ -1,7 +1,8 @@
 //! Reads what the machine is. Reads only; what cannot be read is left out.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
+use super::machine;
 use crate::{
     run::facts::{CpuPlace, Facts, IdleState, Preemption},
     sys::{cpus::Cpus, kernel_config::ConfigOptions, kmsg, root::Root, text},
@@ -17,6 +18,8 @@ pub fn read(first_cpu: u32) -> Facts {
     let cpus: Cpus = online.parse().unwrap_or_default();
     Facts {
         hostname: own(name.nodename()),
+        machine_id: machine::id(&root),
+        labels: BTreeMap::new(),
         kernel: own(name.release()),
         kernel_version: own(name.version()),
         architecture: own(name.machine()),

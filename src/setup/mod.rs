@@ -7,6 +7,7 @@ pub mod arrange;
 pub mod facts;
 pub mod governor;
 pub mod journal;
+pub mod machine;
 pub mod memory;
 pub mod power;
 pub mod settings;

@@ -38,7 +38,7 @@ use crate::{
 pub(super) const INDEX: &str = ".tardy-index";
 
 /// Raised with every change of what a line says.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Fewer runs are read in no time, and no file appears beside them.
 const FEWEST_RUNS: usize = 100;

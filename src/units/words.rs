@@ -21,6 +21,18 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// An interval as it was asked for: `1 ms`, not `1.00 ms`.
+#[must_use]
+pub fn round(ns: i64) -> String {
+    let (unit, name) = match ns {
+        _ if ns % 1_000_000_000 == 0 => (1_000_000_000, "s"),
+        _ if ns % 1_000_000 == 0 => (1_000_000, "ms"),
+        _ if ns % 1_000 == 0 => (1_000, "us"),
+        _ => (1, "ns"),
+    };
+    format!("{} {name}", ns / unit)
+}
+
 /// A count in groups of three digits: `1,234,567`.
 #[must_use]
 pub fn count(n: u64) -> String {
@@ -128,5 +140,12 @@ mod tests {
             ["+0.0%", "+0.0%", "+12.0%", "+2,400.0%"]
         );
         assert_eq!(["1", "0-3", "0,7"].map(cpus), ["CPU 1", "CPUs 0-3", "CPUs 0,7"]);
+    }
+
+    #[test]
+    fn intervals_are_printed_as_they_were_asked_for() {
+        assert_eq!(round(1_000_000), "1 ms");
+        assert_eq!(round(250_000), "250 us");
+        assert_eq!(round(1_500), "1500 ns");
     }
 }

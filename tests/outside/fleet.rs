@@ -1,12 +1,16 @@
 //! Many machines: what `deploy/` holds, against what tardy writes.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     foreign_readers::{has_modules, python},
-    support::{Store, finish, piped, skip},
+    support::{Store, copy, finish, piped, read_record, skip, whole},
 };
 
 fn deploy(file: &str) -> String {
@@ -14,19 +18,21 @@ fn deploy(file: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// Runs of two series, by the names of their machines.
+/// Runs of one series, by the names of their machines.
 fn measured(store: &Store, machines: &[(&str, &str)]) {
-    for (run, machine) in machines {
-        let words = ["run", "fake", "--unpaced", "--samples", "2k", "--warmup", "0s"];
-        let said = store.run(&[&words[..], &["--cpus", "0", "--quiet", "--name", run]].concat());
-        assert_eq!(said.code, Some(0), "{said:?}");
-        let file = store.runs().join(run).join("run.json");
-        let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        record["facts"]["hostname"] = (*machine).into();
-        // Verdicts are kept apart, and on a busy machine one of them could be weakened.
-        (record["validity"], record["caveats"]) = ("valid".into(), Value::Array(Vec::new()));
-        fs::write(&file, record.to_string()).unwrap();
-    }
+    let of = |(run, machine): &(&str, &str)| measured_with(store, run, machine, &["--unpaced"]);
+    machines.iter().for_each(of);
+}
+
+fn measured_with(store: &Store, run: &str, machine: &str, more: &[&str]) {
+    let words = ["run", "fake", "--samples", "2k", "--warmup", "0s", "--cpus", "0", "--quiet"];
+    let said = store.run(&[&words[..], more, &["--name", run]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let mut record = read_record(&store.runs().join(run));
+    record["facts"]["hostname"] = machine.into();
+    // Verdicts are kept apart, and on a busy machine one of them could be weakened.
+    (record["validity"], record["caveats"]) = ("valid".into(), Value::Array(Vec::new()));
+    fs::write(store.runs().join(run).join("run.json"), record.to_string()).unwrap();
 }
 
 fn exported(store: &Store, runs: &[&str], to: &str) -> String {
@@ -36,28 +42,135 @@ fn exported(store: &Store, runs: &[&str], to: &str) -> String {
     file
 }
 
+/// A machine of a made-up fleet.
+struct Machine {
+    host: &'static str,
+    /// Absent in runs of older versions.
+    id: Option<&'static str>,
+    /// Its record of a run without loads.
+    idle: &'static str,
+}
+
+const FLEET: [Machine; 3] = [
+    Machine { host: "a", id: Some("0a"), idle: "[]" },
+    // Another machine of this name.
+    Machine { host: "a", id: Some("0b"), idle: IDLE },
+    Machine { host: "b", id: None, idle: IDLE },
+];
+
+const IDLE: &str = r#"[{"name": "idle", "parameters": {}, "proof": null, "ended": null}]"#;
+const HACKBENCH: &str = r#"[{"name": "hackbench", "parameters": {"groups": 4}, "proof": null,
+    "ended": null}]"#;
+
+/// The runs that examples/fifo-other.toml leaves on each machine, by name: its policies, its loads,
+/// its repeats. Samples under OTHER are larger.
+fn plan_on_each_machine(store: &Store) -> Vec<String> {
+    let plan = include_str!("../../examples/fifo-other.toml");
+    for line in ["policies = [\"fifo:90\", \"other\"]", "repeat = 3", "use = [\"hackbench\"]"] {
+        assert!(plan.contains(line), "{plan}");
+    }
+    measured(store, &[("fifo", "a")]);
+    measured_with(store, "other", "a", &["--distribution", "exponential"]);
+    let probe = read_record(&store.runs().join("fifo"))["probe"].take();
+    let mut names = Vec::new();
+    for (number, Machine { host, id, idle }) in FLEET.iter().enumerate() {
+        for (policy, from) in [("fifo 90", "fifo"), ("other", "other")] {
+            for loads in [idle, HACKBENCH] {
+                for repeat in 1..=3 {
+                    let name = format!("r{number}-{}", names.len());
+                    let at = store.runs().join(&name);
+                    copy(&store.runs().join(from), &at);
+                    let mut record = read_record(&at);
+                    (record["id"], record["name"]) = (name.as_str().into(), name.as_str().into());
+                    record["started_at"] = format!("2026-01-0{repeat}T00:00:00Z").into();
+                    record["facts"]["hostname"] = (*host).into();
+                    record["facts"]["machine_id"] = (*id).into();
+                    record["facts"]["labels"] = json!({"rack": format!("r{number}")});
+                    record["setup"]["found"]["policy"] = policy.into();
+                    record["probe"] = probe.clone();
+                    record["loads"] = serde_json::from_str(loads).unwrap();
+                    fs::write(at.join("run.json"), record.to_string()).unwrap();
+                    names.push(name);
+                }
+            }
+        }
+    }
+    names
+}
+
+/// Rows of a table by the names of its columns.
+fn table(csv: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = csv.lines().map(|line| line.split(',').map(str::to_owned));
+    let head: Vec<String> = lines.next().unwrap().collect();
+    lines.map(|line| head.iter().cloned().zip(line).collect()).collect()
+}
+
 #[test]
-fn sql_merges_a_fleet_to_the_same_counts_and_counts_who_is_silent() {
+fn a_plan_merges_into_as_many_rows_as_it_has_conditions() {
+    let store = Store::new();
+    let names = plan_on_each_machine(&store);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let files = ["histogram-parquet", "merged-csv"].map(|to| exported(&store, &names, to));
+    let rows = table(&fs::read_to_string(&files[1]).unwrap());
+    let (fleet, hosts): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row["scope"] == "fleet");
+    let conditions = |rows: &[&BTreeMap<String, String>]| -> BTreeSet<[String; 4]> {
+        let own = ["policy", "priority", "load", "conditions_key"];
+        rows.iter().map(|row| own.map(|name| row[name].clone())).collect()
+    };
+    assert_eq!((fleet.len(), conditions(&fleet).len()), (4, 4), "{fleet:?}");
+    assert_eq!((hosts.len(), conditions(&hosts)), (12, conditions(&fleet)), "{hosts:?}");
+    for row in &fleet {
+        assert_eq!((&*row["machines"], &*row["runs"]), ("3", "9"), "{row:?}");
+        let alone = read_record(&store.runs().join(&row["policy"]));
+        assert_eq!(row["max_ns"], alone["series"][0]["max"].to_string(), "{row:?}");
+        assert_eq!(row["samples"], (9 * whole(&alone["series"][0]["count"])).to_string());
+    }
+    let machines: BTreeSet<_> = hosts.iter().map(|row| (&row["host"], &row["machine"])).collect();
+    assert_eq!(machines.len(), 3, "{machines:?}");
+    let racks: BTreeSet<_> = hosts.iter().map(|row| &*row["labels"]).collect();
+    assert_eq!(racks, ["rack=r0", "rack=r1", "rack=r2"].into());
     if !has_modules() {
         return;
     }
-    let store = Store::new();
-    measured(&store, &[("r", "a"), ("s", "b"), ("t", "a")]);
-    let files =
-        ["histogram-parquet", "merged-csv"].map(|to| exported(&store, &["r", "s", "t"], to));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/merge_fleet.py");
     let mut command = python();
     command.arg(script).arg("duckdb").args(&files).args(["a", "b", "off"]);
     let said = finish(piped(&mut command));
     assert_eq!(said.code, Some(0), "{}", said.err);
     let found: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((&found["rows"], &found["reported"]), (&3.into(), &2.into()), "{found}");
+    assert_eq!((&found["rows"], &found["reported"]), (&16.into(), &2.into()), "{found}");
     assert_eq!((&found["machines"], &found["silent"]), (&3.into(), &1.into()), "{found}");
     // The machine of the last run, and all together.
     assert_eq!(found["overlapping"], 2, "{found}");
+}
+
+#[test]
+fn a_run_is_merged_once_alone() {
+    let store = Store::new();
+    measured(&store, &[("r", "a"), ("s", "b")]);
     let twice = store.run(&["export", "r", "s", "r", "--to", "merged-csv"]);
     assert_eq!(twice.code, Some(2));
     assert!(twice.err.contains("the same run; name it once"), "{twice:?}");
+}
+
+#[test]
+fn labels_of_the_machine_are_in_its_runs_and_an_odd_one_is_an_error() {
+    let store = Store::new();
+    let file = store.path().join("labels");
+    let run = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let words = ["run", "fake", "--unpaced", "--samples", "9", "--quiet", "--name", "r"];
+        finish(piped(store.tardy(&words).env("TARDY_LABELS", &file)))
+    };
+    let odd = run("rack r12\n");
+    assert_eq!(odd.code, Some(2), "{odd:?}");
+    assert!(odd.err.contains("labels: line 1: not a label; write name=value"), "{odd:?}");
+    let said = run("# where it stands\nrack=r12\nrole=db\n");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let facts = &read_record(&store.runs().join("r"))["facts"];
+    assert_eq!(facts["labels"], json!({"rack": "r12", "role": "db"}));
+    let rows = store.run(&["export", "r", "--to", "histogram-csv"]).out;
+    assert!(rows.contains("\"rack=r12,role=db\""), "{rows}");
 }
 
 /// Whether Python has the readers that `tests/python/check_fleet.py` asks.

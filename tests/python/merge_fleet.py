@@ -1,6 +1,6 @@
 """Merges exported histograms by deploy/sql/merge.sql and hosts.sql and compares with tardy's own merge.
 
-Arguments: engine (duckdb, chdb, spark), histogram-parquet, merged-csv, then names of machines of the
+Arguments: engine (duckdb, chdb, datafusion, spark), histogram-parquet, merged-csv, then names of machines of the
 inventory. Prints as JSON how many rows were equal, how long the query took, who reported, and how
 many rows had overlapping buckets once others were added. Fails where any row differs.
 """
@@ -52,6 +52,23 @@ def with_chdb():
     return ask, lambda rows: own.query(VIEW + rows)
 
 
+def with_datafusion():
+    from datafusion import SessionContext
+
+    own = SessionContext()
+    own.register_parquet("exported", parquet)
+    own.sql("create table machines(host varchar)").collect()
+    for host in machines:
+        own.sql(f"insert into machines values ('{host}')").collect()
+
+    def ask(query):
+        found = own.sql(query)
+        names = found.schema().names
+        return names, [[row[name] for name in names] for row in found.to_pylist()]
+
+    return ask, lambda rows: own.sql(VIEW + rows).collect()
+
+
 def with_spark():
     from pyspark.sql import SparkSession
 
@@ -81,8 +98,10 @@ def overlaps(edges):
 
 def check_overlaps():
     """The last run once more with buckets of 100 ns, whose edges lie across the others."""
-    own = "merge_key, host, kernel, cpu_model, verdict, probe, load, series, run, low_ns, high_ns"
-    own += ", h.count as count, samples, early, above, min_ns, max_ns, bucket"
+    kind = ["kernel", "cpu_model", "verdict", "conditions_key", "series"]
+    texts = "host, labels, probe, policy, priority, interval_ns, load, conditions, run"
+    own = f"merge_key, machine, {', '.join(kind)}, {texts}, low_ns, high_ns, h.count as count"
+    own += ", samples, early, above, min_ns, max_ns, bucket"
     coarse = own.replace("run, low_ns, high_ns", """concat(h.run, '-coarse') as run,
         low_ns - low_ns % 100 as low_ns, low_ns - low_ns % 100 + 99 as high_ns""")
     define(
@@ -90,16 +109,15 @@ def check_overlaps():
         f"where h.run in (select max(run) from exported)"
     )
     groups = {}
-    kind = ["kernel", "cpu_model", "verdict", "probe", "load", "series"]
-    edges = ask(f"select distinct host, {', '.join(kind)}, low_ns, high_ns from histograms")[1]
-    for host, *alike, low, high in edges:
-        for scope in (host, ""):
+    edges = ask(f"select distinct machine, {', '.join(kind)}, low_ns, high_ns from histograms")[1]
+    for machine, *alike, low, high in edges:
+        for scope in (machine, ""):
             groups.setdefault((scope, *alike), []).append((int(low), int(high)))
     rows = 0
     for query in (merge, hosts):
         names, found = ask(query)
         for row in (dict(zip(names, values)) for values in found):
-            expected = overlaps(groups.pop((row["host"], *(row[name] for name in kind))))
+            expected = overlaps(groups.pop((row["machine"], *(row[name] for name in kind))))
             assert int(row["mixed"]) == expected, f"{expected} buckets overlap: {row}"
             assert (row["p50_ns"] is None) == (expected > 0), f"{row}"
             rows += expected > 0
@@ -107,7 +125,9 @@ def check_overlaps():
     return rows
 
 
-ask, define = {"duckdb": with_duckdb, "chdb": with_chdb, "spark": with_spark}[engine]()
+engines = {"duckdb": with_duckdb, "chdb": with_chdb, "spark": with_spark}
+engines["datafusion"] = with_datafusion
+ask, define = engines[engine]()
 define("select * from exported")
 began = time.monotonic()
 columns, found = ask(merge)

@@ -1,21 +1,15 @@
 //! Results of cyclictest beside runs of tardy: a job that was measured by one, and later by the
 //! other, keeps its row.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::without_outputs;
 use crate::{
-    analysis::trend::{TrendKey, TrendRun},
     cli::cyclictest_flags::CyclictestJob,
     run::{
         RunEntry, Status, TimerParameters,
+        alike::without_outputs,
         probes::{OtherProbe, ProbeRecord},
     },
     sys::cpus::Cpus,
 };
-
-/// A condition that no result of cyclictest states.
-const UNSTATED: &str = "CPU model";
 
 /// The run that `tardy cyclictest` would have left: nothing where the file does not state the
 /// command, or a thread no CPU.
@@ -52,34 +46,6 @@ pub(super) fn as_timer(run: &RunEntry) -> Option<RunEntry> {
     timer.setup.found.cpus = Some(cpus.to_string());
     timer.setup.found.dma_latency_us = job.dma_latency_us;
     Some(timer)
-}
-
-/// Takes out of what two keys differ in what one of them does not state.
-pub(in crate::cli) fn forgive_unstated(
-    differences: &mut BTreeSet<String>,
-    a: &TrendKey,
-    b: &TrendKey,
-) {
-    if [a, b].iter().any(|key| !key.conditions.contains_key(UNSTATED)) {
-        differences.remove(UNSTATED);
-    }
-}
-
-/// Puts groups of imported results to the runs of tardy that are alike in all that both state,
-/// where there is one such group.
-pub(super) fn join(groups: &mut BTreeMap<TrendKey, Vec<TrendRun>>, imported: &BTreeSet<TrendKey>) {
-    for key in imported.iter().filter(|key| !key.conditions.contains_key(UNSTATED)) {
-        let mut alike =
-            groups.keys().filter(|own| own.conditions.contains_key(UNSTATED)).filter(|own| {
-                let mut own = (*own).clone();
-                own.conditions.remove(UNSTATED);
-                own == *key
-            });
-        if let (Some(own), None) = (alike.next().cloned(), alike.next()) {
-            let runs = groups.remove(key).unwrap_or_default();
-            groups.entry(own).or_default().extend(runs);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -154,31 +120,5 @@ mod tests {
         }
         let loaded = json!([{"name": "vm", "parameters": {}, "proof": null, "ended": null}]);
         assert_ne!(key(&alike), key(&entry(|record| record["loads"] = loaded.clone())));
-    }
-
-    #[test]
-    fn a_cpu_that_a_file_does_not_state_is_that_of_the_only_row_that_is_alike() {
-        let of =
-            |model: Option<&str>| key(&entry(|record| record["facts"]["cpu_model"] = json!(model)));
-        let groups = |models: &[Option<&str>]| -> BTreeMap<TrendKey, Vec<TrendRun>> {
-            models.iter().map(|model| (of(*model), Vec::new())).collect()
-        };
-        let imported = BTreeSet::from([of(None)]);
-        for (models, left) in [
-            (&[None, Some("Xeon")][..], vec![of(Some("Xeon"))]),
-            (&[None], vec![of(None)]),
-            (
-                &[None, Some("Xeon"), Some("EPYC")],
-                vec![of(None), of(Some("EPYC")), of(Some("Xeon"))],
-            ),
-        ] {
-            let mut found = groups(models);
-            join(&mut found, &imported);
-            let left: BTreeSet<TrendKey> = left.into_iter().collect();
-            assert!(found.keys().eq(&left), "{models:?}: {found:?}");
-        }
-        let mut found = groups(&[None, Some("Xeon")]);
-        join(&mut found, &BTreeSet::new());
-        assert_eq!(found.len(), 2, "a run of tardy states its CPU if it can");
     }
 }

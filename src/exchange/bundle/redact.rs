@@ -108,7 +108,8 @@ impl Redaction {
         if self.is_named_in(&kept.name) {
             kept.name.clone_from(&kept.id);
         }
-        kept.facts.boot_id = None;
+        (kept.facts.boot_id, kept.facts.machine_id) = (None, None);
+        kept.facts.labels.clear();
         kept.facts.kernel_cmdline = kept.facts.kernel_cmdline.as_deref().map(boot_parameters);
         kept.argv = arguments(&kept.argv);
         kept.provenance.redacted = true;
@@ -418,11 +419,14 @@ mod tests {
         let mut document = fixture::of("probed", &["cpu0"]);
         document.facts.hostname = "probed".into();
         document.facts.boot_id = Some("b".into());
+        document.facts.machine_id = Some("c".into());
+        document.facts.labels = [("rack".into(), "r7".into())].into();
         document.name = "nightly-probed".into();
         let own = Redaction::of(&document);
         let kept = own.record(&document).unwrap();
         assert_eq!(kept.facts.hostname, "redacted-i");
         assert_eq!((kept.name.as_str(), kept.facts.boot_id), ("i", None));
+        assert_eq!((kept.facts.machine_id, kept.facts.labels.len()), (None, 0));
         assert_eq!((kept.probe, kept.series), (document.probe, document.series));
         assert!(kept.provenance.redacted);
     }

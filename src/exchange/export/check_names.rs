@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::{
-    report::words::{self, NO_LOAD_KEY},
-    run::{Document, PlanCell, PlanRecord, lab::LabRecord},
+    report::words,
+    run::{Document, PlanCell, PlanRecord, alike::IDLE, lab::LabRecord},
 };
 
 /// Comparisons in the name of a gate, in words.
@@ -21,7 +21,7 @@ pub(super) fn plain(name: &str) -> String {
 /// Probe and loads.
 pub(super) fn measured(document: &Document) -> String {
     let loads: Vec<String> = document.loads.iter().map(words::load).collect();
-    let loads = if loads.is_empty() { NO_LOAD_KEY.into() } else { loads.join("+") };
+    let loads = if loads.is_empty() { IDLE.into() } else { loads.join("+") };
     format!("{}.{}", word(document.probe.measured_as()), word(&loads))
 }
 

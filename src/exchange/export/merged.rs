@@ -6,22 +6,33 @@ use std::{
     io,
 };
 
-use super::{CountedRuns, check_size, counted::CountedRun, rows::HistogramRow};
-use crate::run::tracks::no_formula;
+use super::{
+    CountedRuns, check_size,
+    counted::CountedRun,
+    rows::{HistogramRow, RunColumns},
+};
+use crate::run::{alike::RunConditions, tracks::no_formula};
 
 /// Percentiles in thousandths of a percent, so that their ranks are exact.
 const PERCENTILES: [u64; 6] = [50_000, 90_000, 99_000, 99_900, 99_990, 99_999];
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 29] = [
     "scope",
     "host",
+    "machine",
+    "labels",
     "kernel",
     "cpu_model",
     "verdict",
     "probe",
+    "policy",
+    "priority",
+    "interval_ns",
     "load",
+    "conditions",
+    "conditions_key",
     "series",
-    "hosts",
+    "machines",
     "runs",
     "samples",
     "early",
@@ -37,17 +48,66 @@ const COLUMNS: [&str; 22] = [
     "max_ns",
 ];
 
-/// What is merged: kernel, CPU model, verdict, probe, load, series.
-type Key = [String; 6];
+/// What is merged: runs of one kernel, CPU model and verdict under equal conditions, and a series.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct MergeGroup {
+    kernel: String,
+    cpu_model: String,
+    verdict: &'static str,
+    conditions: RunConditions,
+    series: String,
+}
+
+impl MergeGroup {
+    fn of(row: &HistogramRow<'_>) -> Self {
+        let document = row.run.document;
+        Self {
+            kernel: document.facts.kernel.clone(),
+            cpu_model: row.run.cpu_model().to_owned(),
+            verdict: document.validity.as_str(),
+            conditions: row.run.conditions.clone(),
+            series: row.series.name.clone(),
+        }
+    }
+
+    /// Cells of its columns.
+    fn cells(&self) -> [String; 11] {
+        let RunConditions { probe, policy, priority, interval_ns, load, .. } = &self.conditions;
+        let text = |text: &str| no_formula(text).into_owned();
+        [
+            text(&self.kernel),
+            text(&self.cpu_model),
+            self.verdict.to_owned(),
+            text(probe),
+            text(policy),
+            priority.to_string(),
+            interval_ns.to_string(),
+            text(load),
+            text(&self.conditions.text()),
+            self.conditions.key(),
+            text(&self.series),
+        ]
+    }
+}
+
+/// Machines that a part of the rows is of.
+#[derive(Debug, Default)]
+struct MergeScope {
+    name: &'static str,
+    host: String,
+    machine: String,
+}
 
 /// Added histograms.
 #[derive(Debug, Default)]
 struct Merged {
-    hosts: BTreeSet<String>,
+    machines: BTreeSet<String>,
     runs: BTreeSet<String>,
-    samples: i64,
-    early: i64,
-    above: i64,
+    /// Those of one machine; if they changed meanwhile, the last in the alphabet, as in hosts.sql.
+    labels: String,
+    samples: u64,
+    early: u64,
+    above: u64,
     range: Option<(i64, i64)>,
     /// Highest value and count, by the lowest value.
     buckets: BTreeMap<u64, (u64, u64)>,
@@ -55,12 +115,16 @@ struct Merged {
 
 impl Merged {
     fn add(&mut self, run: &CountedRun, number: usize, row: &HistogramRow<'_>) {
-        let [_, _, samples, early, above, min, max] = row.totals();
-        self.hosts.insert(row.host.to_owned());
-        self.runs.insert(row.run.to_owned());
-        self.samples = self.samples.saturating_add(samples);
-        self.early = self.early.saturating_add(early);
-        self.above = self.above.saturating_add(above);
+        let series = row.series;
+        let (min, max) = (series.min.unwrap_or(0), series.max.unwrap_or(0));
+        self.machines.insert(row.run.machine.clone());
+        self.runs.insert(row.run.document.id.clone());
+        if self.labels < row.run.labels {
+            self.labels.clone_from(&row.run.labels);
+        }
+        self.samples = self.samples.saturating_add(series.count);
+        self.early = self.early.saturating_add(series.early);
+        self.above = self.above.saturating_add(series.above);
         let (low, high) = self.range.unwrap_or((min, max));
         self.range = Some((low.min(min), high.max(max)));
         for bucket in run.buckets(number) {
@@ -87,18 +151,17 @@ impl Merged {
     }
 }
 
-fn record(
-    csv: &mut csv::Writer<Vec<u8>>,
-    scope: [&str; 2],
-    groups: BTreeMap<Key, Merged>,
-) -> io::Result<()> {
-    for (key, own) in groups {
+type Groups = BTreeMap<MergeGroup, Merged>;
+
+fn record(csv: &mut csv::Writer<Vec<u8>>, scope: &MergeScope, groups: Groups) -> io::Result<()> {
+    for (group, own) in groups {
         let (min, max) = own.range.unwrap_or_default();
-        let sums = [own.samples, own.early, own.above];
+        let sums = [own.samples, own.early, own.above, own.counted()];
         let ranks = PERCENTILES.map(|thousandths| own.percentile(thousandths));
-        let sizes = (own.hosts.len(), own.runs.len());
-        let (scope, key) = (scope.map(no_formula), key.each_ref().map(|text| no_formula(text)));
-        csv.serialize((&scope, &key, sizes, sums, own.counted(), ranks, min, max))?;
+        let sizes = (own.machines.len(), own.runs.len());
+        let labels = if scope.machine.is_empty() { "" } else { &own.labels };
+        let scope = [scope.name, &scope.host, &scope.machine, labels].map(no_formula);
+        csv.serialize((&scope, group.cells(), sizes, sums, ranks, min, max))?;
         check_size(csv.get_ref().len())?;
     }
     Ok(())
@@ -108,27 +171,29 @@ fn record(
 pub(super) fn write(runs: CountedRuns<'_>) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(COLUMNS)?;
-    let mut fleet = BTreeMap::<Key, Merged>::new();
-    let (mut host, mut of_host) = (String::new(), BTreeMap::<Key, Merged>::new());
+    let mut fleet = Groups::new();
+    let (mut host, mut of_host) = (MergeScope::default(), Groups::new());
     for run in runs {
         let run = run?;
-        if run.document.facts.hostname != host {
-            record(&mut csv, ["host", &host], std::mem::take(&mut of_host))?;
-            host.clone_from(&run.document.facts.hostname);
+        let columns = RunColumns::of(&run.document);
+        if columns.machine != host.machine {
+            record(&mut csv, &host, std::mem::take(&mut of_host))?;
+            let (name, host_name) = ("host", columns.document.facts.hostname.clone());
+            let machine = columns.machine.clone();
+            host = MergeScope { name, host: host_name, machine };
         }
         for (number, series) in run.document.series.iter().enumerate() {
             if run.buckets(number).is_empty() {
                 continue;
             }
-            let row = HistogramRow::of(&run.document, series);
-            let key = [row.kernel, row.cpu_model, row.verdict, row.probe, &row.load, row.series]
-                .map(str::to_owned);
-            fleet.entry(key.clone()).or_default().add(&run, number, &row);
-            of_host.entry(key).or_default().add(&run, number, &row);
+            let row = HistogramRow { run: &columns, series };
+            let group = MergeGroup::of(&row);
+            fleet.entry(group.clone()).or_default().add(&run, number, &row);
+            of_host.entry(group).or_default().add(&run, number, &row);
         }
     }
-    record(&mut csv, ["host", &host], of_host)?;
-    record(&mut csv, ["fleet", ""], fleet)?;
+    record(&mut csv, &host, of_host)?;
+    record(&mut csv, &MergeScope { name: "fleet", ..MergeScope::default() }, fleet)?;
     csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
 }
 
@@ -159,13 +224,13 @@ mod tests {
         assert_eq!(own.len(), fleet.len());
         assert!(!own.is_empty());
         for (one, both) in own.iter().zip(&fleet) {
-            assert_eq!(both[8..10], ["2", "2"]);
-            let count = |row: &[String]| row[13].parse::<u64>().unwrap();
+            assert_eq!(both[15..17], ["2", "2"]);
+            let count = |row: &[String]| row[20].parse::<u64>().unwrap();
             assert_eq!(count(both), 2 * count(one));
             // The same samples twice have the same percentiles, which are those of the record.
-            assert_eq!(both[14..], one[14..]);
-            let series = first.series.iter().find(|series| series.name == one[7]).unwrap();
-            for (name, at) in [("50", 14), ("99", 16), ("99.9", 17), ("99.999", 19)] {
+            assert_eq!(both[21..], one[21..]);
+            let series = first.series.iter().find(|series| series.name == one[14]).unwrap();
+            for (name, at) in [("50", 21), ("99", 23), ("99.9", 24), ("99.999", 26)] {
                 assert_eq!(series.percentiles[name].to_string(), one[at], "{name}");
             }
         }

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    iter,
     sync::Arc,
 };
 
@@ -16,34 +17,15 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::{CountedRuns, counted::CountedRun, rows::HistogramRow};
+use super::{
+    CountedRuns,
+    counted::CountedRun,
+    rows::{COLUMNS, Column, HistogramRow, RunColumns},
+};
 use crate::run::Run;
 
 /// Rows that are written as one group.
 const ROWS_A_GROUP: usize = 1 << 17;
-
-const HISTOGRAMS: &str = "message histograms {
-    required binary host (UTF8);
-    required binary kernel (UTF8);
-    required binary run (UTF8);
-    required binary series (UTF8);
-    required int64 low_ns;
-    required int64 high_ns;
-    required int64 count;
-    required binary verdict (UTF8);
-    required binary cpu_model (UTF8);
-    required binary probe (UTF8);
-    required binary load (UTF8);
-    required int64 started_ns;
-    required int64 duration_ns;
-    required int64 samples;
-    required int64 early;
-    required int64 above;
-    required int64 min_ns;
-    required int64 max_ns;
-    required int64 merge_key;
-    required int64 bucket;
-}";
 
 const SAMPLES: &str = "message samples {
     required binary series (UTF8);
@@ -74,68 +56,73 @@ fn column<T: DataType>(group: &mut Group<'_, '_>, values: &[T::T]) -> Result<(),
     column.close()
 }
 
-fn whole(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+/// The schema of [`COLUMNS`].
+fn histograms() -> String {
+    let column = |(name, column): &(&str, Column)| match column {
+        Column::Text(_) => format!("required binary {name} (UTF8);"),
+        Column::Number(_) | Column::Bucket(_) => format!("required int64 {name};"),
+    };
+    format!("message histograms {{ {} }}", COLUMNS.iter().map(column).collect::<String>())
 }
 
-/// Rows of histograms that wait to be written.
-#[derive(Default)]
+/// Values of one column that wait to be written.
+enum Values {
+    Texts(Vec<ByteArray>),
+    Numbers(Vec<i64>),
+}
+
+/// Rows of histograms that wait to be written, by the columns of [`COLUMNS`].
 struct HistogramRows {
-    /// Host, kernel, run and series.
-    names: [Vec<ByteArray>; 4],
-    /// Lowest, highest and count.
-    bucket: [Vec<i64>; 3],
-    /// Verdict, CPU model, probe and load.
-    kinds: [Vec<ByteArray>; 4],
-    /// Start, length, samples, early, above, smallest and largest.
-    totals: [Vec<i64>; 7],
-    /// What may be added to each other, and the place of the bucket within its series.
-    keys: [Vec<i64>; 2],
-}
-
-fn texts(group: &mut Group<'_, '_>, columns: &[Vec<ByteArray>]) -> Result<(), ParquetError> {
-    columns.iter().try_for_each(|values| column::<ByteArrayType>(group, values))
-}
-
-fn numbers(group: &mut Group<'_, '_>, columns: &[Vec<i64>]) -> Result<(), ParquetError> {
-    columns.iter().try_for_each(|values| column::<Int64Type>(group, values))
-}
-
-fn push<T: Clone, const N: usize>(columns: &mut [Vec<T>; N], values: &[T; N]) {
-    columns.iter_mut().zip(values).for_each(|(all, value)| all.push(value.clone()));
+    columns: Vec<Values>,
+    rows: usize,
 }
 
 impl HistogramRows {
+    fn new() -> Self {
+        let values = |(_, column): &(&str, Column)| match column {
+            Column::Text(_) => Values::Texts(Vec::new()),
+            Column::Number(_) | Column::Bucket(_) => Values::Numbers(Vec::new()),
+        };
+        Self { columns: COLUMNS.iter().map(values).collect(), rows: 0 }
+    }
+
     /// All buckets of a series.
     fn add(&mut self, run: &CountedRun, number: usize, row: &HistogramRow<'_>) {
-        let bytes = |texts: [&str; 4]| texts.map(ByteArray::from);
-        let names = bytes([row.host, row.kernel, row.run, row.series]);
-        let kinds = bytes([row.verdict, row.cpu_model, row.probe, &row.load]);
-        let merge_key = row.merge_key();
-        for (bucket, place) in run.buckets(number).into_iter().zip(0..) {
-            push(&mut self.names, &names);
-            push(&mut self.bucket, &[bucket.low_ns, bucket.high_ns, bucket.count].map(whole));
-            push(&mut self.kinds, &kinds);
-            push(&mut self.totals, &row.totals());
-            push(&mut self.keys, &[merge_key, place]);
+        let buckets = run.buckets(number);
+        for ((_, column), values) in COLUMNS.iter().zip(&mut self.columns) {
+            match (column, values) {
+                (Column::Text(text), Values::Texts(all)) => {
+                    all.extend(iter::repeat_n(ByteArray::from(text(row)), buckets.len()));
+                }
+                (Column::Number(number), Values::Numbers(all)) => {
+                    all.extend(iter::repeat_n(number(row), buckets.len()));
+                }
+                (Column::Bucket(number), Values::Numbers(all)) => {
+                    let places = buckets.iter().zip(0..);
+                    all.extend(places.map(|(bucket, place)| number(bucket, place)));
+                }
+                _ => {}
+            }
         }
+        self.rows += buckets.len();
     }
 
     fn write(
         &mut self,
         file: &mut SerializedFileWriter<&mut dyn Output>,
     ) -> Result<(), ParquetError> {
-        if self.bucket[0].is_empty() {
+        if self.rows == 0 {
             return Ok(());
         }
         let mut group = file.next_row_group()?;
-        texts(&mut group, &self.names)?;
-        numbers(&mut group, &self.bucket)?;
-        texts(&mut group, &self.kinds)?;
-        numbers(&mut group, &self.totals)?;
-        numbers(&mut group, &self.keys)?;
+        for values in &self.columns {
+            match values {
+                Values::Texts(texts) => column::<ByteArrayType>(&mut group, texts)?,
+                Values::Numbers(numbers) => column::<Int64Type>(&mut group, numbers)?,
+            }
+        }
         group.close()?;
-        *self = Self::default();
+        *self = Self::new();
         Ok(())
     }
 }
@@ -143,13 +130,14 @@ impl HistogramRows {
 /// The rows of [`HistogramRow`], one a bucket that has samples. Buckets of all runs have the same
 /// bounds, so that `sum(count) group by low_ns, high_ns` merges them. Holds one run at a time.
 pub(super) fn write_histograms(runs: CountedRuns<'_>, out: &mut dyn Output) -> io::Result<()> {
-    let mut file = begin(out, HISTOGRAMS)?;
-    let mut rows = HistogramRows::default();
+    let mut file = begin(out, &histograms())?;
+    let mut rows = HistogramRows::new();
     for run in runs {
         let run = run?;
+        let columns = RunColumns::of(&run.document);
         for (number, series) in run.document.series.iter().enumerate() {
-            rows.add(&run, number, &HistogramRow::of(&run.document, series));
-            if rows.bucket[0].len() >= ROWS_A_GROUP {
+            rows.add(&run, number, &HistogramRow { run: &columns, series });
+            if rows.rows >= ROWS_A_GROUP {
                 rows.write(&mut file)?;
             }
         }
@@ -245,7 +233,7 @@ mod tests {
         }
         let series = 0..runs[0].document.series.len();
         let expected: u64 = series.flat_map(|at| runs[0].buckets(at)).map(|own| own.count).sum();
-        assert_eq!(counted, 2 * whole(expected));
+        assert_eq!(counted, 2 * i64::try_from(expected).unwrap());
         assert_eq!(keys.values().collect::<BTreeSet<_>>().len(), keys.len());
     }
 }

@@ -4,35 +4,34 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{check_size, counted::CountedRun, parquet::Output, rows::HistogramRow};
+use super::{
+    check_size,
+    counted::CountedRun,
+    parquet::Output,
+    rows::{COLUMNS, Column, HistogramRow, RunColumns},
+};
 use crate::run::{Document, Run, SeriesSummary, tracks::no_formula};
 
 /// One a bucket that has samples, of every series. The same rows as [`super::parquet`] writes.
 pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(
-        ["host", "kernel", "run", "series", "low_ns", "high_ns", "count"]
-            .iter()
-            .chain(&[
-                "verdict",
-                "cpu_model",
-                "probe",
-                "load",
-                "started_ns",
-                "duration_ns",
-                "samples",
-            ])
-            .chain(&["early", "above", "min_ns", "max_ns", "merge_key", "bucket"]),
-    )?;
+    csv.write_record(COLUMNS.map(|(name, _)| name))?;
     for run in runs {
+        let columns = RunColumns::of(&run.document);
         for (number, series) in run.document.series.iter().enumerate() {
-            let row = HistogramRow::of(&run.document, series);
-            let names = [row.host, row.kernel, row.run, row.series].map(no_formula);
-            let kinds = [row.verdict, row.cpu_model, row.probe, &row.load].map(no_formula);
-            let merge_key = row.merge_key();
-            for (place, bucket) in run.buckets(number).into_iter().enumerate() {
-                let bucket = (bucket.low_ns, bucket.high_ns, bucket.count);
-                csv.serialize((&names, bucket, &kinds, row.totals(), merge_key, place))?;
+            let row = HistogramRow { run: &columns, series };
+            let mut cells = COLUMNS.map(|(_, column)| match column {
+                Column::Text(text) => no_formula(text(&row)).into_owned(),
+                Column::Number(number) => number(&row).to_string(),
+                Column::Bucket(_) => String::new(),
+            });
+            for (bucket, place) in run.buckets(number).iter().zip(0..) {
+                for (cell, (_, column)) in cells.iter_mut().zip(COLUMNS) {
+                    if let Column::Bucket(number) = column {
+                        *cell = number(bucket, place).to_string();
+                    }
+                }
+                csv.write_record(&cells)?;
                 check_size(csv.get_ref().len())?;
             }
         }
@@ -106,6 +105,8 @@ mod tests {
             document.id = odd[(at + 3) % odd.len()].into();
             document.series[0].name = odd[(at + 4) % odd.len()].into();
             document.loads[0].name = odd[(at + 5) % odd.len()].into();
+            document.setup.found.policy = Some(odd[at].into());
+            document.facts.labels = [(odd[at].into(), odd[at].into())].into();
             let rows = text(write_histograms(std::slice::from_ref(&run)));
             let mut table = csv::Reader::from_reader(rows.as_bytes());
             for row in table.records().map(Result::unwrap) {

@@ -12,7 +12,7 @@ use crate::{
         AttachRecord, AttachedRow, Document, LoadRecord, Status, probes::SAME_AS,
         provenance::OF_ONE_FILE,
     },
-    units::{Nanos, rate, span},
+    units::{Nanos, rate, round, span},
 };
 
 /// Loads whose rates differ by more than this share did not do the same.
@@ -166,7 +166,7 @@ fn periods(record: &AttachRecord, all: &AttachedRow) -> String {
         Some(ns) => [ns].into(),
         None => threads().filter_map(|row| row.period_ns).collect(),
     };
-    periods.into_iter().map(words::round).collect::<Vec<_>>().join(", ")
+    periods.into_iter().map(round).collect::<Vec<_>>().join(", ")
 }
 
 /// Every parameter of the probe under its own name, and where messages were exchanged the ends.
@@ -177,7 +177,7 @@ fn of_probe(document: &Document) -> Vec<(String, String)> {
     {
         let one = |(name, value): (&String, &Value)| {
             let shown = match (name.strip_suffix("_ns"), value) {
-                (Some(_), Value::Number(ns)) => ns.as_i64().map(words::round),
+                (Some(_), Value::Number(ns)) => ns.as_i64().map(round),
                 (_, Value::String(text)) => Some(text.clone()),
                 (_, Value::Null) => None,
                 (_, other) => Some(other.to_string()),
