@@ -1,27 +1,34 @@
 //! `tardy export`: runs in the formats of other programs.
 
 mod checked;
+mod many;
+mod one;
 
 use std::{
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 
-use super::{Exit, gates::GateFlags, output, profile, report};
+use self::{
+    checked::checked,
+    many::{CountedChoice, one_counted},
+};
+use super::{
+    Exit,
+    chosen::{ChosenNames, FilesFromFlags},
+    gates::GateFlags,
+    output, report,
+};
 use crate::{
     draft::Draft,
-    exchange::export::{
-        CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission, TraceTimeline,
-    },
-    limits::export::MOST_BUCKETS,
-    run::{Run, parts::is_kept_file, profile::Profile, series_name::is_called},
-    store::Store,
+    exchange::export::{CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission},
+    run::{AB, PLAN, lab::LAB, parts::is_kept_file, series_name::is_called},
+    store::{PlaceKind, Store, StoredPlace},
     units::Nanos,
 };
-use checked::checked;
 
 /// What readers of cyclictest have histograms in, ns.
 const WHOLE_US_NS: u64 = 1_000;
@@ -34,6 +41,11 @@ const WHOLE_US_NS: u64 = 1_000;
 /// chrome); test reports (junit, tap, lava, kcidb, bencher); and a whole run for `tardy import`
 /// elsewhere (bundle).
 ///
+/// RUN may also be a plan, a suite, a comparison of `tardy ab`, or a directory with any of them
+/// below: all their runs are written. Formats that take one run are cyclictest, hgrm, hlog, csv,
+/// parquet, perfetto, chrome, folded, pprof and bundle. A run that cannot be read is skipped, and
+/// counted on standard error; in a test report it is an error.
+///
 /// A test report has the validity of each run and the result of each --gate; of a plan, a suite or
 /// a directory of the lab, of each cell. Plans have the gates that they were begun with unless
 /// others are named. An inconclusive gate is reported as skipped, and an invalid run as an error.
@@ -41,12 +53,15 @@ const WHOLE_US_NS: u64 = 1_000;
 /// alike every night.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written, and every gate passed; 1 a gate failed, or \
-                        --stop-over ended a run; 2 error; 3 a gate is inconclusive; 4 a run is \
-                        invalid. The file is written whatever the gates say.")]
+                        --stop-over ended a run; 2 error, or no run can be read; 3 a gate is \
+                        inconclusive; 4 a run is invalid, or cannot be read for a test report. The \
+                        file is written whatever the gates say.")]
 pub(super) struct ExportFlags {
-    /// Paths, names, beginnings of ids, `last` or `last~1`
-    #[arg(value_name = "RUN", default_value = "last")]
+    /// Paths, names, beginnings of ids, `last` or `last~1`; directories of runs [default: last]
+    #[arg(value_name = "RUN")]
     runs: Vec<String>,
+    #[command(flatten)]
+    files: FilesFromFlags,
     /// The format to write
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
@@ -84,72 +99,97 @@ fn formats() -> PossibleValuesParser {
 pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     let format = ExportFormat::find(&flags.to).context("--to: no such format")?;
     check_flags(flags, format)?;
-    let (bytes, exit) = match format.write {
-        ExportWriter::Counts(write) => (write(&counted(flags, store)?)?, Exit::Done),
+    let mut exit = Exit::Done;
+    let bytes = match format.write {
+        ExportWriter::Counts(write) => write(&CountedChoice::of(flags, store)?.all()?)?,
         ExportWriter::RunCounts(write) => {
             let run = one_counted(flags, store)?;
             warn_of_moves(&run, format);
-            (write(&run)?, Exit::Done)
+            write(&run)?
         }
         ExportWriter::SeriesCounts(write) => {
             let run = one_counted(flags, store)?;
             check_series(flags.series.as_deref(), &run)?;
-            (write(&run, flags.series.as_deref())?, Exit::Done)
+            write(&run, flags.series.as_deref())?
         }
         ExportWriter::CountsFile(write) => {
-            check_no_gates(flags)?;
             need_file(flags)?;
-            let mut runs = flags.runs.iter().map(|name| streamed(name, store));
-            return to_file(flags, |out| write(&mut runs, out));
+            let runs = CountedChoice::of(flags, store)?;
+            return runs.written(|runs| to_file(flags, |out| write(runs, out)));
         }
         ExportWriter::Merged(write) => {
-            let names = by_machine(flags, store)?;
-            (write(&mut names.iter().map(|name| streamed(name, store)))?, Exit::Done)
+            let runs = CountedChoice::by_machine(flags, store)?;
+            runs.written(|runs| Ok(write(runs)?))?
         }
-        ExportWriter::Samples(write) => return sampled(flags, store, write),
+        ExportWriter::Samples(write) => {
+            let run = flags.one_sampled(store)?;
+            return to_file(flags, |out| write(&run, out));
+        }
         ExportWriter::SamplesFile(write) => {
             need_file(flags)?;
-            return sampled(flags, store, write);
+            let run = flags.one_sampled(store)?;
+            return to_file(flags, |out| write(&run, out));
         }
         ExportWriter::Copied(write) => {
-            let run = one(flags, store)?;
+            let run = flags.one(store)?;
             return to_file(flags, |out| write(&run, out));
         }
         ExportWriter::Bundled(write) => {
             need_file(flags)?;
-            let run = one(flags, store)?;
+            let run = flags.one(store)?;
             return to_file(flags, |out| write(&run, flags.redact, out));
         }
-        ExportWriter::Checks(write) => checked(flags, store, write)?,
+        ExportWriter::Checks(write) => checked(flags, store, &mut exit, write)?,
         ExportWriter::Submitted(write) => {
             let to = submission(flags)?;
-            checked(flags, store, |runs| write(runs, &to))?
+            checked(flags, store, &mut exit, |runs| write(runs, &to))?
         }
-        ExportWriter::Profile(write) => (profiled(flags, store, write)?, Exit::Done),
-        ExportWriter::Timeline(write) => (write(&timeline(flags, store)?)?, Exit::Done),
+        ExportWriter::Profile(write) => flags.profiled(store, write)?,
+        ExportWriter::Timeline(write) => write(&flags.timeline(store)?)?,
         ExportWriter::TimelineFile(write) => {
             need_file(flags)?;
-            (write(&timeline(flags, store)?)?, Exit::Done)
+            write(&flags.timeline(store)?)?
         }
         ExportWriter::ProfileFile(write) => {
             need_file(flags)?;
-            (profiled(flags, store, write)?, Exit::Done)
+            flags.profiled(store, write)?
         }
     };
+    put(flags, format, bytes)?;
+    Ok(exit)
+}
+
+/// Writes a result that is whole to its file, or to standard output.
+fn put(flags: &ExportFlags, format: &ExportFormat, bytes: Vec<u8>) -> Result<()> {
     let is_text =
         !matches!(format.write, ExportWriter::TimelineFile(_) | ExportWriter::ProfileFile(_));
     match flags.file() {
-        Some(path) => report::write(path, &bytes)?,
-        None if is_text => output::put_columns(&String::from_utf8(bytes)?)?,
-        None => output::stream(|out| out.write_all(&bytes))?,
+        Some(path) => report::write(path, &bytes),
+        None if is_text => output::put_columns(&String::from_utf8(bytes)?),
+        None => output::stream(|out| out.write_all(&bytes)),
     }
-    Ok(exit)
 }
 
 impl ExportFlags {
     /// The file that is named; absent for standard output.
     fn file(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| path.as_os_str() != "-")
+    }
+
+    /// The runs that are named: the last one where nothing is named.
+    fn names(&self) -> Result<ChosenNames> {
+        let is_default = self.runs.is_empty() && !self.files.is_given();
+        let runs = if is_default { vec!["last".into()] } else { self.runs.clone() };
+        self.files.names(runs)
+    }
+
+    fn check_no_gates(&self) -> Result<()> {
+        let to = &self.to;
+        ensure!(
+            self.gates.is_empty(),
+            "--gate is not supported with --to {to}, which has no checks; leave it out"
+        );
+        Ok(())
     }
 }
 
@@ -175,6 +215,10 @@ fn check_flags(flags: &ExportFlags, format: &ExportFormat) -> Result<()> {
     ensure!(
         matches!(format.write, ExportWriter::Bundled(_)) || !flags.redact,
         "--redact is of --to bundle; leave one of them out"
+    );
+    ensure!(
+        !flags.file().is_some_and(is_part_of_run),
+        "-o: this file is a part of a run, which it would replace; choose another place"
     );
     let is_submitted = matches!(format.write, ExportWriter::Submitted(_));
     ensure!(
@@ -206,114 +250,17 @@ fn need_file(flags: &ExportFlags) -> Result<()> {
     Ok(())
 }
 
-/// The single samples of the one run.
-fn sampled(
-    flags: &ExportFlags,
-    store: &Store,
-    write: fn(&Run, &mut dyn Output) -> io::Result<()>,
-) -> Result<Exit> {
-    let run = one(flags, store)?;
-    ensure!(
-        run.has_samples(),
-        "{} kept no single samples, which --to {} is of: measure with --raw, or write its \
-         histograms (--to histogram-{})",
-        run.document.name,
-        flags.to,
-        flags.to
-    );
-    to_file(flags, |out| write(&run, out))
-}
-
-/// What happened when around the late samples of the one run.
-fn timeline(flags: &ExportFlags, store: &Store) -> Result<TraceTimeline> {
-    TraceTimeline::of_run(&one(flags, store)?).map_err(|what| anyhow!(what))
-}
-
-/// The only run that is named, of a format that has one.
-fn one(flags: &ExportFlags, store: &Store) -> Result<Run> {
-    let to = &flags.to;
-    ensure!(
-        flags.gates.is_empty(),
-        "--gate is not supported with --to {to}, which has no checks; leave it out"
-    );
-    let [name] = &flags.runs[..] else {
-        bail!("--to {to} is of one run, and {} are named; export one at a time", flags.runs.len());
-    };
-    let run = store.find(name)?;
-    ensure!(
-        !flags.file().is_some_and(|file| is_part_of(file, &run)),
-        "-o: this file is a part of the run, which it would replace; choose another place"
-    );
-    Ok(run)
-}
-
-/// Whether a file is one of those that a run consists of.
-fn is_part_of(file: &Path, run: &Run) -> bool {
+/// Whether it would replace a part of a run, or the record of a plan or a comparison.
+fn is_part_of_run(file: &Path) -> bool {
     let above = file.parent().filter(|above| !above.as_os_str().is_empty());
-    let above = above.unwrap_or(Path::new(".")).canonicalize();
-    let is_in_run = above.is_ok_and(|above| run.path.canonicalize().is_ok_and(|run| run == above));
-    is_in_run && file.file_name().is_some_and(|name| is_kept_file(Path::new(name)))
-}
-
-fn one_counted(flags: &ExportFlags, store: &Store) -> Result<CountedRun> {
-    let run = CountedRun::read(one(flags, store)?).map_err(|what| anyhow!(what))?;
-    check_buckets(run.recorded())?;
-    Ok(run)
-}
-
-/// Refuses more buckets than a result is made of that is written whole.
-fn check_buckets(count: usize) -> Result<()> {
-    ensure!(
-        count <= MOST_BUCKETS,
-        "more than {MOST_BUCKETS} buckets of these histograms have samples; export fewer runs at a \
-         time, or --to histogram-parquet"
-    );
-    Ok(())
-}
-
-/// One of many, which is read when its turn comes.
-fn streamed(name: &str, store: &Store) -> io::Result<CountedRun> {
-    let run = store.find(name).map_err(io::Error::other)?;
-    CountedRun::read(run).map_err(io::Error::other)
-}
-
-/// The runs in the order of their machines. Only one is open at a time.
-fn by_machine<'a>(flags: &'a ExportFlags, store: &Store) -> Result<Vec<&'a str>> {
-    check_no_gates(flags)?;
-    let machine = |name: &'a String| -> Result<(String, String, &'a str)> {
-        let document = store.find(name)?.document;
-        // Two machines may have one name.
-        let machine = format!("{}\0{}", document.facts.hostname, document.facts.machine_key());
-        Ok((machine, document.id, name.as_str()))
-    };
-    let mut runs = flags.runs.iter().map(machine).collect::<Result<Vec<_>>>()?;
-    runs.sort();
-    for pair in runs.windows(2) {
-        let [(_, first, one), (_, second, other)] = pair else { continue };
-        ensure!(first != second, "{one} and {other} are the same run; name it once");
+    let Some(name) = file.file_name().map(Path::new) else { return false };
+    match StoredPlace::of(above.unwrap_or(Path::new("."))).map(|place| place.kind) {
+        Some(PlaceKind::Run) => is_kept_file(name),
+        Some(PlaceKind::Campaign(_) | PlaceKind::Lab) => {
+            [PLAN, AB, LAB].iter().any(|own| Path::new(own) == name)
+        }
+        None => false,
     }
-    Ok(runs.into_iter().map(|(_, _, name)| name).collect())
-}
-
-fn check_no_gates(flags: &ExportFlags) -> Result<()> {
-    let to = &flags.to;
-    ensure!(
-        flags.gates.is_empty(),
-        "--gate is not supported with --to {to}, which has no checks; leave it out"
-    );
-    Ok(())
-}
-
-/// All runs with their counts.
-fn counted(flags: &ExportFlags, store: &Store) -> Result<Vec<CountedRun>> {
-    check_no_gates(flags)?;
-    let mut buckets = 0;
-    let one = |name: &String| {
-        let run = CountedRun::read(store.find(name)?).map_err(|what| anyhow!(what))?;
-        buckets += run.recorded();
-        check_buckets(buckets).map(|()| run)
-    };
-    flags.runs.iter().map(one).collect()
 }
 
 fn check_series(wanted: Option<&str>, run: &CountedRun) -> Result<()> {
@@ -345,13 +292,4 @@ fn to_file(
     draft.place_on_disk().with_context(named)?;
     output::notice(&format!("wrote {}", crate::plain::plain_path(path)));
     Ok(Exit::Done)
-}
-
-/// The profile of the one run.
-fn profiled(
-    flags: &ExportFlags,
-    store: &Store,
-    write: fn(&Profile) -> io::Result<Vec<u8>>,
-) -> Result<Vec<u8>> {
-    Ok(write(&profile::of(&one(flags, store)?)?)?)
 }

@@ -16,8 +16,9 @@ use crate::{
 
 /// List runs, comparisons and plans, oldest first.
 ///
-/// With --where only runs are listed, those of plans among them. If some are other users', a column
-/// shows the number of their owner.
+/// The last line is what `last` means to `report`, `export` and `rm`; to commands that take one run
+/// it means the last run. With --where only runs are listed, those of plans among them. If some are
+/// other users', a column shows the number of their owner.
 #[derive(Debug, Args)]
 pub(super) struct ListFlags {
     #[command(flatten)]

@@ -3,6 +3,7 @@
 mod ab;
 mod alike;
 mod check;
+mod chosen;
 mod compare;
 mod cyclictest;
 mod cyclictest_flags;

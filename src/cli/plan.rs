@@ -30,7 +30,7 @@ use crate::{
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
     run::{CellStatus, Document, PLAN, PlanRecord, PlanStatus, Run, RunDirectory},
-    store::{Store, beside, check_name, typed},
+    store::{Candidates, Store, beside, check_name, is_last, typed},
     sys::signals::Quit,
     units::Nanos,
 };
@@ -230,7 +230,11 @@ impl MeasuringFlags {
 
     fn resumed(&self, store: &Store) -> Result<PlanRequest> {
         let asked = self.resume.clone().unwrap_or_default();
-        let directory = store.place_of(&asked).context("--resume: name a plan")?;
+        let last = asked.to_str().filter(|name| is_last(name));
+        let directory = match last {
+            Some(last) => store.find_any(last, Candidates::Plans).context("--resume")?.path,
+            None => store.place_of(&asked).context("--resume: name a plan")?,
+        };
         let held = RunDirectory::open_private(&directory).map_err(|error| {
             let what = match error.kind() {
                 ErrorKind::NotFound => "no plan was measured there",

@@ -14,10 +14,16 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::{Exit, flags::WithoutFlags, output};
+use super::{
+    Exit,
+    chosen::{Chosen, ChosenNames, FilesFromFlags},
+    flags::WithoutFlags,
+    output,
+};
 use crate::{
     analysis::ab::figure::JUDGED_BY_DEFAULT,
     draft,
+    limits::selection::MOST_ON_A_PAGE,
     plain::{plain, plain_path},
     report::{
         collect,
@@ -29,7 +35,7 @@ use crate::{
         time_range::TimeRange,
     },
     run::Run,
-    store::Store,
+    store::{Candidates, PlaceKind, Store},
     sys::memory,
 };
 
@@ -45,8 +51,13 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
     /// Paths, names, starts of ids, `last` or `last~1`; or plans, or one `tardy ab`
-    #[arg(value_name = "RUN", required = true)]
+    ///
+    /// A directory stands for the runs, or the plans, that lie below it. What cannot be read is
+    /// left out, and counted on standard error.
+    #[arg(value_name = "RUN", required_unless_present = "files_from")]
     runs: Vec<String>,
+    #[command(flatten)]
+    files: FilesFromFlags,
     /// Runs of B; the runs before --vs are those of A
     #[arg(long, value_name = "RUN", num_args = 1..)]
     vs: Vec<String>,
@@ -220,20 +231,34 @@ pub(super) fn plan_page(directory: &Path, file: &Path, most: Option<u32>) -> Res
 /// Writes the page.
 pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
-    if let Some(campaign) = matrix::Campaign::find(&flags.runs, store)? {
+    let names = flags.files.names(flags.runs.clone())?;
+    let among = match flags.vs.is_empty() {
+        true => matrix::company(&names.all(), store),
+        false => Candidates::Runs,
+    };
+    let chosen = names.choose(store, among)?;
+    ensure!(
+        chosen.places.len() <= MOST_ON_A_PAGE,
+        "{} runs or plans are named, and a page shows at most {MOST_ON_A_PAGE}; name fewer, or \
+         summarize them with `tardy trend`",
+        chosen.places.len()
+    );
+    if let Some(campaign) = matrix::Campaign::of(&chosen.places, chosen.places.len())? {
         let place = campaign.shown();
         ensure!(flags.vs.is_empty(), "--vs takes runs, and {place} holds many");
         ensure!(
             !flags.without.is_given(),
             "--without host is for runs, and {place} holds many: name one of them, or several"
         );
-        return campaign.report(&flags.output, flags.pages);
+        let exit = campaign.report(&flags.output, flags.pages)?;
+        chosen.skipped.tell(chosen.places.len() as u64)?;
+        return Ok(exit);
     }
     ensure!(
         flags.pages.is_none(),
         "--pages: only a plan or a comparison of `tardy ab` has pages of single runs beside its own"
     );
-    let page = whole_page(flags, store)?;
+    let page = whole_page(flags, chosen, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;
     Ok(Exit::Done)
@@ -251,8 +276,10 @@ pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
 }
 
 /// The page of all runs, with their comparison. Both read the logs, at the same time.
-fn whole_page(flags: &ReportFlags, store: &Store) -> Result<Page> {
-    let (a, b) = (find(&flags.runs, store)?, find(&flags.vs, store)?);
+fn whole_page(flags: &ReportFlags, chosen: Chosen, store: &Store) -> Result<Page> {
+    let vs = ChosenNames::of(flags.vs.clone()).choose(store, Candidates::Runs)?;
+    let a = open(chosen)?;
+    let b = if flags.vs.is_empty() { Vec::new() } else { open(vs)? };
     let (a, b) = match a.len() + b.len() {
         1 => (a.into_iter().map(|run| flags.without.of(run)).collect::<Result<_>>()?, b),
         _ => (flags.without.of_all(a)?, flags.without.of_all(b)?),
@@ -280,6 +307,23 @@ fn whole_page(flags: &ReportFlags, store: &Store) -> Result<Page> {
 fn compared(a: Vec<Run>, b: Vec<Run>) -> Result<Vec<PageComparison>, CompareError> {
     let options = CompareOptions { judged: JUDGED_BY_DEFAULT.to_vec(), margin: None };
     Ok(of_report(&compare_runs(a, b, &options)?))
+}
+
+/// The runs of a page, opened. Those that cannot be read are left out.
+fn open(chosen: Chosen) -> Result<Vec<Run>> {
+    memory::keep_heap();
+    if let Some(many) = chosen.places.iter().find(|place| place.kind != PlaceKind::Run) {
+        let (place, what) = (plain_path(&many.path), many.called());
+        let hint = match many.kind {
+            PlaceKind::Lab => format!("`tardy lab compare {place} -o FILE` makes its page"),
+            _ => "make a page of it alone, or name runs only".into(),
+        };
+        bail!("{place} is {what} and no run: {hint}");
+    }
+    let mut runs = chosen.into_runs();
+    let found = std::iter::from_fn(|| runs.next_run()).collect();
+    runs.tell()?;
+    Ok(found)
 }
 
 fn find(names: &[String], store: &Store) -> Result<Vec<Run>> {

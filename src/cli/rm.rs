@@ -56,10 +56,7 @@ pub(super) fn rm(flags: &RmFlags, store: &Store) -> Result<Exit> {
     // All of them first: `last~1` is the one that it is now.
     let mut removable: Vec<(PathBuf, Removable)> = Vec::new();
     for name in &flags.runs {
-        let path = match store.find_campaign(name) {
-            Some(path) => path,
-            None => store.find_whole(name)?.path,
-        };
+        let path = store.find_whole(name)?.path;
         let found = Removable::check(&path)?;
         let place = fs::canonicalize(&path).unwrap_or(path);
         // One may be named in several ways, and by the plan that it is in.

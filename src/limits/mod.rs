@@ -371,6 +371,19 @@ pub mod import {
     pub const MOST_FILES: usize = 100_000;
 }
 
+/// Directories and lists of runs that a command line names.
+pub mod selection {
+    /// Directories below one that is searched for runs. A collected tree has four: the day, the
+    /// machine, the plan and its cells.
+    pub const DEEPEST: usize = 16;
+
+    /// Bytes of a list: 2 million paths of 128 bytes.
+    pub const LARGEST_LIST: u64 = 256 << 20;
+
+    /// Runs of one page, side by side.
+    pub const MOST_ON_A_PAGE: usize = 256;
+}
+
 /// Formats that are written whole: what a run asks for may be many times its size.
 pub mod export {
     /// Rows times threads of a histogram of cyclictest: 100,000 rows of 335 threads.

@@ -1,7 +1,9 @@
 //! Runs of a store, and which of them a name means.
 
-use super::*;
-use crate::run::{AB, PLAN};
+use super::{find::steps_back, *};
+use rustix::process::geteuid;
+
+use crate::run::{AB, PLAN, names};
 
 #[test]
 fn last_counts_backwards() {
@@ -80,7 +82,7 @@ fn what_is_named_in_full_is_not_named_by_the_beginning_of_an_id() {
     write(&store, "20260101-000006.042-1f0c", "new", 6_042, "complete");
     let path = store.place("new").display().to_string();
     for name in ["new", "20260101-000006.042-1f0c", "last", path.as_str()] {
-        assert_eq!(store.find_whole(name).unwrap().document.name, "new", "{name}");
+        assert_eq!(store.find_whole(name).unwrap().path, store.place("new"), "{name}");
     }
     for name in ["2", "20260101-000006.042-1f0"] {
         let error = store.find_whole(name).unwrap_err().to_string();
@@ -114,6 +116,111 @@ fn a_comparison_and_a_plan_are_said_to_be_that() {
     assert!(said("x").contains("is a comparison by `tardy ab` and no run"), "{}", said("x"));
     let path = store.place("y").display().to_string();
     assert!(said("y").contains("is a plan") && said(&path).contains("y/cells"), "{path}");
+}
+
+/// A plan of two cells that started `started_s` after the hour, with a run for each.
+fn write_plan(store: &Store, name: &str, started_s: u32) {
+    let mut record = crate::run::plan_record::tests::record();
+    (record.id, record.name) = (format!("20260101-0000{started_s:02}.000-{name}"), name.into());
+    record.started_at = format!("2026-01-01T00:00:{started_s:02}.000000Z");
+    for (number, cell) in record.cells.iter_mut().enumerate() {
+        cell.path = Some(format!("cells/000{}", number + 1));
+    }
+    for number in 1..=2 {
+        let (id, cell) = (format!("{}-{number}", record.id), format!("{name}/cells/000{number}"));
+        write(store, &id, &cell, started_s * 1_000 + number, "complete");
+        let file = store.place(&cell).join(names::RUN);
+        let text =
+            fs::read_to_string(&file).unwrap().replace(&cell, &format!("{name}-000{number}"));
+        fs::write(file, text).unwrap();
+    }
+    fs::write(store.place(name).join(PLAN), serde_json::to_string(&record).unwrap()).unwrap();
+}
+
+#[test]
+fn the_last_thing_is_a_plan_where_one_may_be_meant() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(Some(directory.path().into())).unwrap();
+    write(&store, "20260101-000001.000-aaaa", "before", 1_000, "complete");
+    write_plan(&store, "nightly", 2);
+    let last = |name: &str, among: Candidates| {
+        let found = store.find_any(name, among).unwrap();
+        found.path.file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    assert_eq!(last("last", Candidates::All), "nightly");
+    assert_eq!(last("last", Candidates::Plans), "nightly");
+    assert_eq!(last("last", Candidates::Runs), "before", "no run of a plan");
+    assert_eq!(last("last~1", Candidates::All), "before");
+    assert_eq!(found(&store, "last"), "before");
+    assert_eq!(store.find_whole("last").unwrap().path, store.place("nightly"));
+    assert_eq!(store.find_whole("last~1").unwrap().path, store.place("before"));
+    write(&store, "20260101-000009.000-bbbb", "after", 9_000, "complete");
+    assert_eq!(last("last", Candidates::All), "after");
+    assert_eq!(last("last", Candidates::Plans), "nightly");
+}
+
+#[test]
+fn a_run_of_a_plan_is_found_by_its_name_and_its_id() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(Some(directory.path().into())).unwrap();
+    write_plan(&store, "nightly", 2);
+    for name in ["nightly-0002", "20260101-000002.000-nightly-2"] {
+        assert_eq!(found(&store, name), "nightly-0002", "{name}");
+        assert_eq!(store.find_whole(name).unwrap().path, store.place("nightly/cells/0002"));
+    }
+    let said = |name: &str| store.find(name).unwrap_err().to_string();
+    let both = "any of 20260101-000002.000-nightly-1, 20260101-000002.000-nightly-2;";
+    assert!(said("20260101-000002").contains(both), "{}", said("20260101-000002"));
+    // Another run has the name of a cell, and a copy of the plan has all of them.
+    write(&store, "20260101-000003.000-cccc", "x", 3_000, "complete");
+    let file = store.place("x").join(names::RUN);
+    let text = fs::read_to_string(&file).unwrap().replace("\"x\"", "\"nightly-0001\"");
+    fs::write(&file, text).unwrap();
+    let both = "any of 20260101-000002.000-nightly-1, 20260101-000003.000-cccc;";
+    assert!(said("nightly-0001").contains(both), "{}", said("nightly-0001"));
+    fs::remove_dir_all(store.place("x")).unwrap();
+    let copy = store.place("copy/cells/0001");
+    fs::create_dir_all(&copy).unwrap();
+    fs::copy(store.place("nightly/cells/0001").join(names::RUN), copy.join(names::RUN)).unwrap();
+    fs::copy(store.place("nightly").join(PLAN), store.place("copy").join(PLAN)).unwrap();
+    let both = "any of copy/cells/0001, nightly/cells/0001;";
+    assert!(said("nightly-0001").contains(both), "{}", said("nightly-0001"));
+}
+
+#[test]
+fn an_error_lists_a_few_of_many_candidates() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(Some(directory.path().into())).unwrap();
+    for number in 10..30 {
+        write(&store, &format!("2026-{number}"), &format!("r{number}"), number, "complete");
+    }
+    let said = store.find("2026").unwrap_err().to_string();
+    assert!(said.contains("2026-16, 2026-17, 12 more; write more of it"), "{said}");
+}
+
+#[test]
+fn all_that_lies_below_a_directory_is_found_but_not_through_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(Some(directory.path().into())).unwrap();
+    write_plan(&store, "a/night", 2);
+    write(&store, "20260101-000001.000-aaaa", "b/night/one", 1_000, "complete");
+    write(&store, "20260101-000001.000-bbbb", ".hidden/one", 1_000, "complete");
+    std::os::unix::fs::symlink(store.root(), store.place("b/cycle")).unwrap();
+    fs::create_dir_all(store.place("c/lab/k")).unwrap();
+    fs::write(store.place("c/lab").join(crate::run::lab::LAB), "{}").unwrap();
+    let found = PlacesBelow::of(store.root()).unwrap();
+    let places: Vec<_> = found
+        .places
+        .iter()
+        .map(|place| (place.path.strip_prefix(store.root()).unwrap().to_str().unwrap(), place.kind))
+        .collect();
+    let plan = PlaceKind::Campaign(CampaignKind::Plan);
+    let expected = [("a/night", plan), ("b/night/one", PlaceKind::Run), ("c/lab", PlaceKind::Lab)];
+    assert_eq!(places, expected);
+    assert_eq!(found.unread, [""; 0]);
+    // The second cell is pending, whatever lies there.
+    assert_eq!(found.places[0].runs().unwrap(), [store.place("a/night/cells/0001")]);
+    assert_eq!(found.places[0].found_runs().len(), 2);
 }
 
 #[test]
@@ -186,5 +293,5 @@ fn what_lies_in_the_working_directory_is_not_found_by_its_name() {
     assert!(error.contains("named by its path: ./tests"), "{error}");
     let error = store.find("./tests/fixtures/v1/timer").map(|run| run.document.name);
     assert_eq!(error.unwrap(), "timer");
-    assert_eq!(store.find_campaign("tests"), None);
+    assert!(matches!(store.find_any("tests", Candidates::All), Err(FindError::NotFound { .. })));
 }

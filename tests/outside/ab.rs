@@ -91,6 +91,8 @@ fn equal_blocks_are_the_same_and_each_is_a_run_in_the_drawn_order() {
         assert_eq!(run["status"], "complete");
         assert_eq!(run["series"][0]["scheduled"]["count"], block["samples"]);
     }
+    let exported = store.run(&["export", "last", "--to", "influx"]);
+    assert_eq!(exported.out.lines().count(), sides.len(), "{exported:?}");
     assert_page(&store, &found);
 }
 

@@ -181,7 +181,7 @@ fn what_a_format_cannot_have_is_refused_with_what_can() {
     let said = refused(&["export", "r", "--to", "json", "--series", "cpu0"]);
     assert!(said.contains("--series is of --to hgrm"), "{said}");
     let said = refused(&["export", "r", "r", "--to", "cyclictest"]);
-    assert!(said.contains("is of one run"), "{said}");
+    assert!(said.contains("takes one run"), "{said}");
     let said = refused(&["export", "r", "--to", "influx", "--gate", "max<1s"]);
     assert!(said.contains("--gate is not supported"), "{said}");
     let words = ["run", "fake", "--unpaced", "--samples", "9", "--warmup", "0s", "--name", "few"];

@@ -31,6 +31,7 @@ mod bandwidth;
 mod beside;
 mod chance;
 mod check;
+mod chosen;
 mod compare;
 mod control_group;
 mod crash;

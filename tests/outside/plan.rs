@@ -488,9 +488,9 @@ fn two_plans_of_parts_stand_beside_each_other_on_a_page_part_by_part() {
     let pages: Vec<_> = list(&matrix["runs"]).iter().map(|run| run["page"].as_str()).collect();
     assert!(pages.contains(&Some("both.pages/1-0001.html")), "{pages:?}");
     assert!(pages.contains(&Some("both.pages/2-0001.html")), "{pages:?}");
-    let run = store.run(&["run", "fake", "--duration=100ms", "--quiet"]);
+    let run = store.run(&["run", "fake", "--duration=100ms", "--quiet", "--name=r"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    let mixed = store.run(&["report", "x", "last", "-o", file.to_str().unwrap()]);
+    let mixed = store.run(&["report", "x", "r", "-o", file.to_str().unwrap()]);
     assert!(mixed.err.contains("x is a plan, and the other is not"), "{mixed:?}");
 }
 

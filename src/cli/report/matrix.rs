@@ -1,6 +1,9 @@
 //! `tardy report` of a plan or of a comparison in blocks: its page, and the pages of its runs.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -20,8 +23,8 @@ use crate::{
         suite::{self, FINDINGS},
         suite_page::PageFinding,
     },
-    run::{AB, AbRecord, CellStatus, PLAN, PlanRecord, Run, SideName},
-    store::Store,
+    run::{AbRecord, CellStatus, PlanRecord, Run, SideName},
+    store::{CampaignKind, Candidates, PlaceKind, Store, StoredPlace, is_last},
 };
 
 /// A directory of many runs, with their record; or several of plans.
@@ -42,21 +45,40 @@ impl Campaign {
     /// # Errors
     /// A plan beside another kind of record.
     pub(in crate::cli) fn find(names: &[String], store: &Store) -> Result<Option<Self>> {
-        let found: Vec<Option<(PathBuf, Kind)>> =
-            names.iter().map(|name| place(name, store)).collect();
-        let plans = found.iter().flatten().filter(|(_, kind)| *kind == Kind::Plan);
-        let plans: Vec<PathBuf> = plans.map(|(directory, _)| directory.clone()).collect();
-        if let [Some((directory, Kind::Ab))] = found.as_slice() {
-            return Ok(Some(Self { directories: vec![directory.clone()], kind: Kind::Ab }));
+        let words: Vec<&OsStr> = names.iter().map(OsStr::new).collect();
+        let among = company(&words, store);
+        let found = names.iter().filter_map(|name| store.find_any(name, among).ok());
+        let found: Vec<StoredPlace> = found.collect();
+        // What is missing is said by those that look for runs.
+        if found.len() < names.len() && !found.iter().any(is_plan) {
+            return Ok(None);
         }
-        let Some(first) = plans.first() else { return Ok(None) };
+        Self::of(&found, names.len())
+    }
+
+    /// The same of what `count` names mean.
+    ///
+    /// # Errors
+    /// A plan or a comparison beside something else.
+    pub(super) fn of(places: &[StoredPlace], count: usize) -> Result<Option<Self>> {
+        let of_kind = |kind: CampaignKind| -> Vec<PathBuf> {
+            let own = places.iter().filter(|place| place.kind == PlaceKind::Campaign(kind));
+            own.map(|place| place.path.clone()).collect()
+        };
+        let directories = of_kind(CampaignKind::Plan);
+        let comparisons = of_kind(CampaignKind::Comparison);
+        if let ([comparison], 1) = (comparisons.as_slice(), count) {
+            let directories = vec![comparison.clone()];
+            return Ok(Some(Self { directories, kind: Kind::Ab }));
+        }
+        let Some(first) = directories.first() else { return Ok(None) };
         ensure!(
-            plans.len() == names.len(),
+            directories.len() == count,
             "{} is a plan, and the other is not; name plans only, or runs only (those of \
              a plan are in its directory cells)",
             plain_path(first)
         );
-        Ok(Some(Self { directories: plans, kind: Kind::Plan }))
+        Ok(Some(Self { directories, kind: Kind::Plan }))
     }
 
     /// That of a plan in this directory.
@@ -107,12 +129,27 @@ impl Campaign {
     }
 }
 
-/// Where this is a plan or a comparison, and which of them.
-fn place(name: &str, store: &Store) -> Option<(PathBuf, Kind)> {
-    let directory = store.place_of(Path::new(name))?;
-    let kinds = [(PLAN, Kind::Plan), (AB, Kind::Ab)];
-    let found = kinds.into_iter().find(|(file, _)| directory.join(file).is_file());
-    found.map(|(_, kind)| (directory, kind))
+fn is_plan(place: &StoredPlace) -> bool {
+    place.kind == PlaceKind::Campaign(CampaignKind::Plan)
+}
+
+/// What `last` means beside other names: a plan beside plans, and a run beside runs. Alone it is
+/// the newest of all.
+pub(super) fn company(names: &[&OsStr], store: &Store) -> Candidates {
+    let last = |name: &OsStr| name.to_str().filter(|name| is_last(name)).map(str::to_owned);
+    if let Some(other) = names.iter().find(|name| last(name).is_none()) {
+        let place = store.place_of(Path::new(other)).and_then(|place| StoredPlace::of(&place));
+        return match place.map(|place| place.kind) {
+            Some(PlaceKind::Campaign(_)) => Candidates::Plans,
+            // It may be the beginning of an id, too.
+            _ => Candidates::Runs,
+        };
+    }
+    let found = names.iter().filter_map(|name| store.find_any(&last(name)?, Candidates::All).ok());
+    match names.len() > 1 && !found.into_iter().all(|place| is_plan(&place)) {
+        true => Candidates::Runs,
+        false => Candidates::All,
+    }
 }
 
 fn plans(directories: &[PathBuf], pages: &mut RunPages) -> Result<Page> {

@@ -157,6 +157,11 @@ impl CheckedRun {
         )
     }
 
+    /// Of a directory of this name whose record cannot be read.
+    pub(crate) fn unreadable(name: &str, why: &str) -> Self {
+        Self::without_run(word(name), name, why.replace('\n', " "))
+    }
+
     fn without_run(measured: String, name: &str, reason: String) -> Self {
         Self {
             measured,

@@ -1,0 +1,327 @@
+//! The runs that a command line chooses: by name, by what holds them, and by lists of names.
+
+use std::{
+    collections::HashSet,
+    ffi::{OsStr, OsString},
+    fs,
+    io::{self, Read as _},
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use super::output;
+use crate::{
+    limits::selection::LARGEST_LIST,
+    plain::plain,
+    run::{Document, Run, names},
+    store::{Candidates, PlaceKind, PlacesBelow, Store, StoredPlace, is_last, is_path},
+    units::many,
+};
+
+/// Reasons that are printed; all are counted.
+const MOST_REASONS: usize = 5;
+
+/// Lists of runs.
+#[derive(Debug, Args)]
+pub(super) struct FilesFromFlags {
+    /// Also take the runs that FILE names, one on each line; - is standard input
+    ///
+    /// For more names than a command line can hold. A line is what RUN is: a path, a name, a plan,
+    /// a directory of runs. A path may also end in /run.json, as `find -name run.json` prints it.
+    #[arg(long, value_name = "FILE")]
+    files_from: Option<PathBuf>,
+    /// Names in --files-from end with NUL, as `find -print0` writes them
+    #[arg(short = '0', long, requires = "files_from")]
+    null: bool,
+}
+
+/// What a user called the runs.
+#[derive(Debug)]
+pub(super) struct ChosenNames {
+    named: Vec<String>,
+    listed: Vec<OsString>,
+}
+
+/// What was chosen.
+#[derive(Debug, Default)]
+pub(super) struct Chosen {
+    /// In the order in which they were named, each once.
+    pub places: Vec<StoredPlace>,
+    /// What could not be read so far.
+    pub skipped: Skipped,
+}
+
+/// What could not be read: it is left out and counted, and does not end the command.
+#[derive(Debug, Default)]
+pub(super) struct Skipped {
+    count: u64,
+    reasons: Vec<String>,
+    /// Runs that were named more than once.
+    twice: u64,
+}
+
+impl FilesFromFlags {
+    /// Whether a list is named.
+    pub(super) const fn is_given(&self) -> bool {
+        self.files_from.is_some()
+    }
+
+    /// All names: those of the command line, and then those of the list, which is read once.
+    pub(super) fn names(&self, runs: Vec<String>) -> Result<ChosenNames> {
+        Ok(ChosenNames { named: runs, listed: self.listed()? })
+    }
+
+    /// The names of the list.
+    fn listed(&self) -> Result<Vec<OsString>> {
+        let Some(path) = &self.files_from else { return Ok(Vec::new()) };
+        let shown = || format!("--files-from {}", path.display());
+        let mut text = Vec::new();
+        let limit = LARGEST_LIST + 1;
+        match path.as_os_str() == "-" {
+            true => io::stdin().lock().take(limit).read_to_end(&mut text),
+            // It may be a pipe, as of `<(find ...)`.
+            false => fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut text)),
+        }
+        .with_context(shown)?;
+        let most = LARGEST_LIST >> 20;
+        ensure!(text.len() as u64 <= LARGEST_LIST, "{}: more than {most} MiB of names", shown());
+        if !self.null && text.contains(&0) {
+            bail!("{}: it holds NUL bytes; add --null if names end with NUL", shown());
+        }
+        let end = if self.null { 0 } else { b'\n' };
+        let names = text.split(|byte| *byte == end).filter(|name| !name.is_empty());
+        let names: Vec<OsString> = names.map(|name| OsString::from_vec(name.to_vec())).collect();
+        ensure!(!names.is_empty(), "{}: it names no run", shown());
+        Ok(names)
+    }
+}
+
+impl ChosenNames {
+    /// Names of the command line alone.
+    pub(super) const fn of(named: Vec<String>) -> Self {
+        Self { named, listed: Vec::new() }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<&OsStr> {
+        let named = self.named.iter().map(OsStr::new);
+        named.chain(self.listed.iter().map(OsString::as_os_str)).collect()
+    }
+
+    /// What the names mean: runs, and directories with many. A name of the command line that means
+    /// nothing is an error; one of a list is skipped.
+    pub(super) fn choose(&self, store: &Store, among: Candidates) -> Result<Chosen> {
+        let mut chosen = Chosen::default();
+        let mut known = HashSet::new();
+        for name in &self.named {
+            let found = meant(OsStr::new(name), store, among)?;
+            chosen.add(found, &mut known);
+        }
+        for name in &self.listed {
+            match meant(name, store, among) {
+                Ok(found) => chosen.add(found, &mut known),
+                Err(error) => chosen.skipped.add(&format!("{error:#}")),
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// What a name means: one thing, or all that is below a directory.
+fn meant(name: &OsStr, store: &Store, among: Candidates) -> Result<PlacesBelow> {
+    let asked = Path::new(name);
+    if is_path(asked) {
+        let place = place_of_record(asked).unwrap_or(asked);
+        if let Some(place) = StoredPlace::of(place) {
+            return Ok(PlacesBelow { places: vec![place], unread: Vec::new() });
+        }
+        ensure!(
+            place.is_dir(),
+            "no run \"{}\": no such directory",
+            plain(&asked.to_string_lossy())
+        );
+        return below(place);
+    }
+    let Some(name) = name.to_str() else {
+        bail!("{:?} is not UTF-8; name it by its path, with a slash", name.to_string_lossy());
+    };
+    let failed = match store.find_any(name, among) {
+        Ok(place) => return Ok(PlacesBelow { places: vec![place], unread: Vec::new() }),
+        Err(error) => error,
+    };
+    // A directory of the lab, or a store in the store.
+    match store.place_of(asked).filter(|place| !is_last(name) && place.is_dir()) {
+        Some(place) => match StoredPlace::of(&place) {
+            Some(place) => Ok(PlacesBelow { places: vec![place], unread: Vec::new() }),
+            None => below(&place),
+        },
+        None => Err(failed.into()),
+    }
+}
+
+/// The directory of a record that is named itself: `x` of `x/run.json`.
+fn place_of_record(asked: &Path) -> Option<&Path> {
+    asked.parent().filter(|_| asked.file_name() == Some(OsStr::new(names::RUN)) && asked.is_file())
+}
+
+fn below(place: &Path) -> Result<PlacesBelow> {
+    let shown = plain(&place.display().to_string());
+    let found = PlacesBelow::of(place).with_context(|| format!("cannot read {shown}"))?;
+    ensure!(!found.places.is_empty() || !found.unread.is_empty(), "no runs below {shown}");
+    Ok(found)
+}
+
+impl Chosen {
+    fn add(&mut self, found: PlacesBelow, known: &mut HashSet<Vec<u8>>) {
+        found.unread.iter().for_each(|why| self.skipped.add(why));
+        for place in found.places {
+            let canonical = fs::canonicalize(&place.path).unwrap_or_else(|_| place.path.clone());
+            match known.insert(canonical.as_os_str().as_bytes().to_vec()) {
+                true => self.places.push(place),
+                false => self.skipped.twice += 1,
+            }
+        }
+    }
+
+    /// Directories of single runs: those that are chosen, and those of plans, comparisons and the
+    /// lab.
+    pub(super) fn into_runs(self) -> ChosenRuns {
+        let mut runs = ChosenRuns { skipped: self.skipped, ..ChosenRuns::default() };
+        for place in self.places {
+            let in_lab = place.kind == PlaceKind::Lab;
+            let found = place.runs().unwrap_or_else(|error| {
+                runs.skipped.add(&error.to_string());
+                place.found_runs()
+            });
+            runs.paths.extend(found.into_iter().map(|path| ChosenPath { path, in_lab }));
+        }
+        runs.paths.reverse();
+        runs
+    }
+}
+
+/// A run directory.
+#[derive(Debug)]
+struct ChosenPath {
+    path: PathBuf,
+    /// In a directory of the lab, where a run without its facts is that of a killed cell.
+    in_lab: bool,
+}
+
+/// A run directory, by its machine.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RunOfMachine {
+    host: String,
+    machine: String,
+    id: String,
+    path: PathBuf,
+}
+
+/// The chosen runs, each opened when its turn comes. A run that cannot be opened is skipped, and so
+/// is one that came before: copied to another place, or named by its plan too.
+#[derive(Debug, Default)]
+pub(super) struct ChosenRuns {
+    /// The last one is the next.
+    paths: Vec<ChosenPath>,
+    /// Machines and ids.
+    known: HashSet<(String, String)>,
+    skipped: Skipped,
+    taken: u64,
+}
+
+impl ChosenRuns {
+    /// The next run.
+    pub(super) fn next_run(&mut self) -> Option<Run> {
+        while let Some(ChosenPath { path, in_lab }) = self.paths.pop() {
+            let run = match Run::open(&path) {
+                Ok(run) => run,
+                Err(error) => {
+                    self.skipped.add(&error.to_string());
+                    continue;
+                }
+            };
+            let facts = &run.document.facts;
+            if in_lab && facts.lab.is_none() {
+                continue;
+            }
+            // Of a hundred thousand machines, two may make the same id in one night.
+            if self.known.insert((facts.machine_key(), run.document.id.clone())) {
+                self.taken += 1;
+                return Some(run);
+            }
+            self.skipped.twice += 1;
+        }
+        None
+    }
+
+    /// The same runs in the order of their machines, so that those of one follow each other. Only
+    /// one is open at a time.
+    pub(super) fn by_machine(mut self) -> Self {
+        let mut found = Vec::new();
+        while let Some(run) = self.next_run() {
+            let Document { facts, id, .. } = run.document;
+            // Two machines may have one name.
+            let machine = facts.machine_key();
+            found.push(RunOfMachine { host: facts.hostname, machine, id, path: run.path });
+        }
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        // Each is opened once more.
+        let again = |own: RunOfMachine| ChosenPath { path: own.path, in_lab: false };
+        let paths = found.into_iter().map(again).collect();
+        Self { paths, skipped: self.skipped, ..Self::default() }
+    }
+
+    /// Leaves out a run that was opened, and whose other files cannot be read.
+    pub(super) fn skip(&mut self, why: &str) {
+        self.taken -= 1;
+        self.skipped.add(why);
+    }
+
+    /// Says what was left out.
+    ///
+    /// # Errors
+    /// Nothing was taken.
+    pub(super) fn tell(&self) -> Result<()> {
+        self.skipped.tell(self.taken)
+    }
+}
+
+impl Skipped {
+    /// Whether everything could be read so far.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Leaves out what could not be read.
+    pub(super) fn add(&mut self, why: &str) {
+        self.count += 1;
+        if self.reasons.len() < MOST_REASONS {
+            self.reasons.push(why.to_owned());
+        }
+    }
+
+    /// Says what was left out beside `taken` runs.
+    ///
+    /// # Errors
+    /// Nothing was taken.
+    pub(super) fn tell(&self, taken: u64) -> Result<()> {
+        if let ([only], 0, 1) = (self.reasons.as_slice(), taken, self.count) {
+            bail!("{only}");
+        }
+        self.reasons.iter().for_each(|why| output::warn(&format!("skipped: {why}")));
+        ensure!(taken > 0 || self.count > 0, "none of these has a run");
+        ensure!(taken > 0, "none of these {} runs can be read", self.count);
+        if self.count > 0 {
+            let of = many(taken + self.count, "run");
+            output::warn(&format!("{} of {of} cannot be read and are left out", self.count));
+        }
+        if self.twice > 0 {
+            let runs = many(self.twice, "run");
+            output::notice(&format!("{runs} named more than once; each is taken once"));
+        }
+        Ok(())
+    }
+}
