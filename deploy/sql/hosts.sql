@@ -14,8 +14,8 @@ with totals as (
         min(h.probe) as probe, min(h.policy) as policy, min(h.priority) as priority,
         min(h.interval_ns) as interval_ns, min(h.load) as load, min(h.conditions) as conditions,
         min(h.conditions_key) as conditions_key, min(h.series) as series,
-        count(distinct h.machine) as machines, count(distinct h.run) as runs,
-        count(*) - count(distinct concat(h.machine, '/', h.run)) as repeated,
+        greatest(count(distinct h.machine), max(h.machines)) as machines, sum(h.runs) as runs,
+        count(*) - count(distinct concat(h.machine, '/', h.run)) + sum(h.repeated) as repeated,
         sum(h.samples) as samples, sum(h.early) as early, sum(h.above) as above,
         min(h.min_ns) as lowest_ns, max(h.max_ns) as largest_ns
     from histograms h

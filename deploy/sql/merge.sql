@@ -2,7 +2,8 @@
 -- Spark; `tardy export --to merged-csv` computes the same rows from the runs themselves, and those of
 -- hosts.sql, which keeps machines apart.
 --
--- Needs a table or view `histograms` with the rows of `tardy export --to histogram-parquet`.
+-- Needs a table or view `histograms` with the rows of `tardy export --to histogram-parquet`, or with
+-- rows that fold.sql or fold-fleet.sql made of them, or both.
 -- A row each for runs of one kernel, CPU model and verdict under equal conditions, and each series;
 -- `merge_key` stands for these. Machines are pooled, whatever their labels are.
 -- Percentiles are those of samples within the histogram: the smallest bucket whose cumulated count
@@ -17,8 +18,8 @@ with totals as (
         min(h.probe) as probe, min(h.policy) as policy, min(h.priority) as priority,
         min(h.interval_ns) as interval_ns, min(h.load) as load, min(h.conditions) as conditions,
         min(h.conditions_key) as conditions_key, min(h.series) as series,
-        count(distinct h.machine) as machines, count(distinct h.run) as runs,
-        count(*) - count(distinct concat(h.machine, '/', h.run)) as repeated,
+        greatest(count(distinct h.machine), max(h.machines)) as machines, sum(h.runs) as runs,
+        count(*) - count(distinct concat(h.machine, '/', h.run)) + sum(h.repeated) as repeated,
         sum(h.samples) as samples, sum(h.early) as early, sum(h.above) as above,
         min(h.min_ns) as lowest_ns, max(h.max_ns) as largest_ns
     from histograms h

@@ -218,7 +218,8 @@ fn check_flags(flags: &ExportFlags, format: &ExportFormat) -> Result<()> {
     );
     ensure!(
         !flags.file().is_some_and(is_part_of_run),
-        "-o: this file is a part of a run, which it would replace; choose another place"
+        "-o: this file is a part of the run or plan that is there, which it would replace; choose \
+         another place"
     );
     let is_submitted = matches!(format.write, ExportWriter::Submitted(_));
     ensure!(

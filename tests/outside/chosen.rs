@@ -3,7 +3,10 @@
 
 use std::{fs, path::Path, process::Stdio};
 
-use super::support::{Said, Store, contents, finish, page_data, piped};
+use super::{
+    foreign_readers::{has_modules, python},
+    support::{Said, Store, contents, finish, page_data, piped},
+};
 
 /// A plan `nightly` of two cells, and then a run `r`.
 fn measured() -> Store {
@@ -76,7 +79,7 @@ fn a_plan_a_directory_and_a_list_stand_for_their_runs() {
     let said = store.run(&["export", "runs/", "--to", "hgrm"]);
     assert!(said.err.contains("is a directory; name a run in it"), "{said:?}");
     let said = store.run(&["export", "nightly", "--to", "json", "-o", "runs/nightly/plan.json"]);
-    assert!(said.code == Some(2) && said.err.contains("is a part of a run"), "{said:?}");
+    assert!(said.code == Some(2) && said.err.contains("is a part of the run or plan"), "{said:?}");
 }
 
 #[test]
@@ -179,4 +182,15 @@ fn what_ansible_collects_is_unpacked_and_exported_as_documented() {
     assert!(said.err.contains("2 runs named more than once"), "{said:?}");
     let names = exported(&store, &[unpacked.to_str().unwrap()]);
     assert_eq!(names, ["nightly-0001", "nightly-0002"]);
+    if !has_modules() {
+        return;
+    }
+    // What the shell gives to DuckDB there.
+    let script = documented("docs/how-to/fleet.md", "partition_by");
+    let sql = script.split("<<'END'\n").nth(1).unwrap().split("END").next().unwrap();
+    let words = ["-c", "import duckdb, sys; duckdb.execute(sys.argv[1])", sql];
+    let said = finish(piped(python().args(words).current_dir(store.path())));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let shards = fs::read_dir(store.path().join("rows/day=2026-11-29")).unwrap();
+    assert_eq!(shards.count(), 1, "one machine");
 }

@@ -222,3 +222,25 @@ fn the_dashboard_and_the_rules_ask_for_metrics_that_are_written() {
         assert!(there.contains(name), "{name} is not among {there:?}");
     }
 }
+
+#[test]
+#[ignore = "long: DuckDB merges 16 million rows in 128 MB"]
+fn a_fleet_is_merged_night_by_night_in_bounded_memory() {
+    if !has_modules() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/scale_fleet.py");
+    let mut command = python();
+    command.arg(script).arg(place.path()).args(["200", "4", "20", "1000", "128"]);
+    let said = finish(piped(&mut command));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    let queries = found["queries"].as_object().unwrap();
+    assert_eq!(queries.len(), 6, "{found}");
+    // Beside what it limits, DuckDB has its program and its threads.
+    for (name, own) in queries {
+        assert!(whole(&own["rss_mb"]) < 2 * 128 + 150, "{name}: {found}");
+    }
+    println!("{found}");
+}

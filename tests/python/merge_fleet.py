@@ -13,9 +13,9 @@ import time
 
 engine, parquet, merged, *machines = sys.argv[1:]
 SQL = pathlib.Path(__file__).parents[2] / "deploy/sql"
-NAMES = ("merge.sql", "hosts.sql", "reported.sql")
-merge, hosts, reported = ((SQL / name).read_text() for name in NAMES)
-VIEW = "create or replace view histograms as "
+NAMES = ("merge.sql", "hosts.sql", "reported.sql", "fold.sql", "fold-fleet.sql")
+merge, hosts, reported, fold, fold_fleet = ((SQL / name).read_text() for name in NAMES)
+VIEW = "create or replace view "
 
 
 def with_duckdb():
@@ -29,7 +29,7 @@ def with_duckdb():
         found = duckdb.execute(query)
         return [column[0] for column in found.description], found.fetchall()
 
-    return ask, lambda rows: duckdb.sql(VIEW + rows)
+    return ask, lambda name, rows: duckdb.sql(f"{VIEW}{name} as {rows}")
 
 
 def with_chdb():
@@ -49,7 +49,7 @@ def with_chdb():
         found = json.loads(found)
         return [column["name"] for column in found["meta"]], found["data"]
 
-    return ask, lambda rows: own.query(VIEW + rows)
+    return ask, lambda name, rows: own.query(f"{VIEW}{name} as {rows}")
 
 
 def with_datafusion():
@@ -66,7 +66,7 @@ def with_datafusion():
         names = found.schema().names
         return names, [[row[name] for name in names] for row in found.to_pylist()]
 
-    return ask, lambda rows: own.sql(VIEW + rows).collect()
+    return ask, lambda name, rows: own.sql(f"{VIEW}{name} as {rows}").collect()
 
 
 def with_spark():
@@ -84,7 +84,55 @@ def with_spark():
         found = spark.sql(query)
         return found.columns, [list(row) for row in found.collect()]
 
-    return ask, lambda rows: spark.sql(VIEW.replace("view", "temp view") + rows)
+    return ask, lambda name, rows: spark.sql(
+        f"{VIEW.replace('view', 'temp view')}{name} as {rows}"
+    )
+
+
+def define(rows):
+    view("histograms", rows)
+
+
+def check_folds():
+    """Halves that are folded, folded once more, or beside the other half merge as all runs do."""
+    runs = sorted(row[0] for row in ask("select distinct run from exported")[1])
+    second = runs[len(runs) // 2]
+    view("part_0", f"select * from exported h where h.run < '{second}'")
+    view("part_1", f"select * from exported h where h.run >= '{second}'")
+    for part in (0, 1):
+        view(f"fold_{part}", fold.replace("histograms h", f"part_{part} h"))
+        view(f"fleet_{part}", fold_fleet.replace("histograms h", f"part_{part} h"))
+    both = "select * from {} union all select * from {}"
+    view("folds", both.format("fold_0", "fold_1"))
+    view("again", fold.replace("histograms h", "folds h"))
+    view("fleets", both.format("fleet_0", "fleet_1"))
+    view("fleet_of_folds", fold_fleet.replace("histograms h", "again h"))
+    for folded in ("folds", "again"):
+        define(f"select * from {folded}")
+        assert told(ask(merge)[1] + ask(hosts)[1]) == found, folded
+    define(both.format("fold_0", "part_1"))
+    assert told(ask(merge)[1] + ask(hosts)[1]) == found, "a fold beside runs"
+    fleet = [row for row in found if row[0] == "fleet"]
+    define("select * from fleet_of_folds")
+    assert told(ask(merge)[1]) == fleet, "machines are added up"
+    # Which machines are in both parts is not known.
+    define("select * from fleets")
+    at = columns.index("machines")
+    for theirs, whole in zip(told(ask(merge)[1]), fleet):
+        assert int(theirs[at]) <= int(whole[at]), f"{theirs} {whole}"
+        assert theirs[:at] + theirs[at + 1 :] == whole[:at] + whole[at + 1 :], f"{theirs} {whole}"
+    rows = [int(ask(f"select count(*) from {name}")[1][0][0]) for name in ("exported", "again")]
+    # What is there twice stays so in a fold.
+    view("doubled", both.format("fold_0", "fold_0"))
+    view("fold_of_doubled", fold.replace("histograms h", "doubled h"))
+    define("select * from fold_of_doubled")
+    for row in (dict(zip(columns, values)) for values in ask(merge)[1]):
+        assert int(row["repeated"]) > 0 and row["p50_ns"] is None, f"the same fold twice: {row}"
+    return rows
+
+
+def told(rows):
+    return sorted([str(value) for value in row] for row in rows)
 
 
 def overlaps(edges):
@@ -101,7 +149,7 @@ def check_overlaps():
     kind = ["kernel", "cpu_model", "verdict", "conditions_key", "series"]
     texts = "host, labels, probe, policy, priority, interval_ns, load, conditions, run"
     own = f"merge_key, machine, {', '.join(kind)}, {texts}, low_ns, high_ns, h.count as count"
-    own += ", samples, early, above, min_ns, max_ns, bucket"
+    own += ", samples, early, above, min_ns, max_ns, bucket, machines, runs, repeated"
     coarse = own.replace("run, low_ns, high_ns", """concat(h.run, '-coarse') as run,
         low_ns - low_ns % 100 as low_ns, low_ns - low_ns % 100 + 99 as high_ns""")
     define(
@@ -127,14 +175,14 @@ def check_overlaps():
 
 engines = {"duckdb": with_duckdb, "chdb": with_chdb, "spark": with_spark}
 engines["datafusion"] = with_datafusion
-ask, define = engines[engine]()
+ask, view = engines[engine]()
 define("select * from exported")
 began = time.monotonic()
 columns, found = ask(merge)
 found += ask(hosts)[1]
 took = time.monotonic() - began
 
-found = sorted([str(value) for value in row] for row in found)
+found = told(found)
 with open(merged, newline="") as file:
     head, *own = list(csv.reader(file))
 assert columns == head + ["mixed", "repeated"], f"{columns} are not {head}"
@@ -148,6 +196,8 @@ define("select * from exported union all select * from exported")
 for query in (merge, hosts):
     for row in (dict(zip(columns, values)) for values in ask(query)[1]):
         assert int(row["repeated"]) > 0 and row["p50_ns"] is None, f"the same file twice: {row}"
+rows_before, rows_folded = check_folds()
 overlapping = check_overlaps()
-told = {"rows": len(found), "seconds": round(took, 2), "overlapping": overlapping}
-print(json.dumps({**told, **counts}))
+own = {"rows": len(found), "seconds": round(took, 2), "overlapping": overlapping}
+own |= {"rows_before": rows_before, "rows_folded": rows_folded}
+print(json.dumps({**own, **counts}))

@@ -102,7 +102,7 @@ struct MergeScope {
 #[derive(Debug, Default)]
 struct Merged {
     machines: BTreeSet<String>,
-    runs: BTreeSet<String>,
+    runs: u64,
     /// Those of one machine; if they changed meanwhile, the last in the alphabet, as in hosts.sql.
     labels: String,
     samples: u64,
@@ -118,7 +118,8 @@ impl Merged {
         let series = row.series;
         let (min, max) = (series.min.unwrap_or(0), series.max.unwrap_or(0));
         self.machines.insert(row.run.machine.clone());
-        self.runs.insert(row.run.document.id.clone());
+        // Each is handed over once. Two machines may give their runs the same id.
+        self.runs += 1;
         if self.labels < row.run.labels {
             self.labels.clone_from(&row.run.labels);
         }
@@ -158,7 +159,7 @@ fn record(csv: &mut csv::Writer<Vec<u8>>, scope: &MergeScope, groups: Groups) ->
         let (min, max) = own.range.unwrap_or_default();
         let sums = [own.samples, own.early, own.above, own.counted()];
         let ranks = PERCENTILES.map(|thousandths| own.percentile(thousandths));
-        let sizes = (own.machines.len(), own.runs.len());
+        let sizes = (own.machines.len(), own.runs);
         let labels = if scope.machine.is_empty() { "" } else { &own.labels };
         let scope = [scope.name, &scope.host, &scope.machine, labels].map(no_formula);
         csv.serialize((&scope, group.cells(), sizes, sums, ranks, min, max))?;

@@ -21,7 +21,7 @@ pub(super) enum Column {
 type NamedColumn = (&'static str, Column);
 
 /// All columns, in their order.
-pub(super) const COLUMNS: [NamedColumn; 27] = [
+pub(super) const COLUMNS: [NamedColumn; 30] = [
     ("host", Column::Text(|row| &row.run.document.facts.hostname)),
     ("kernel", Column::Text(|row| &row.run.document.facts.kernel)),
     ("run", Column::Text(|row| &row.run.document.id)),
@@ -50,6 +50,10 @@ pub(super) const COLUMNS: [NamedColumn; 27] = [
     ("interval_ns", Column::Number(|row| row.run.conditions.interval_ns)),
     ("conditions", Column::Text(|row| &row.run.conditions_text)),
     ("conditions_key", Column::Text(|row| &row.run.conditions_key)),
+    // More in rows that deploy/sql/fold.sql has merged.
+    ("machines", Column::Number(|_| 1)),
+    ("runs", Column::Number(|_| 1)),
+    ("repeated", Column::Number(|_| 0)),
 ];
 
 fn whole(value: u64) -> i64 {
