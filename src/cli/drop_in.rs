@@ -17,7 +17,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use self::resolution::ClockResolution;
 pub(super) use self::{
     oslat::{OslatFlags, exit_of_error, oslat},
-    others::with_tip,
+    others::{RefusedOption, with_tip},
 };
 use super::{
     Cli, Exit, Verb, cyclictest_flags::CyclictestFlags, output, report, run, setup::exit_of_setup,
@@ -30,9 +30,11 @@ pub(super) fn words(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = args.into_iter().collect();
     let called = words.first().map(PathBuf::from);
     let called = called.as_ref().and_then(|called| called.file_name());
-    let mut verbs = DROP_INS.into_iter().chain(["hwlatdetect"]);
-    if let Some(verb) = verbs.find(|verb| called.is_some_and(|own| own == *verb)) {
-        words.splice(..1, ["tardy".into(), verb.into()]);
+    let verbs = DROP_INS.into_iter().chain(["hwlatdetect", "rtla"]).map(|verb| (verb, vec![verb]));
+    let tools = ["timerlat", "osnoise"].map(|tool| (tool, vec!["rtla", tool]));
+    let mut known = verbs.chain(tools);
+    if let Some((_, own)) = known.find(|(name, _)| called.is_some_and(|own| own == *name)) {
+        words.splice(..1, ["tardy"].into_iter().chain(own).map(OsString::from));
     }
     words
 }

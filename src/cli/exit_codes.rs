@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::Exit;
+use super::{Exit, drop_in, verb_at};
 
 /// What the option is called.
 const OPTION: &str = "--exit-codes";
@@ -26,7 +26,14 @@ impl ExitCodes {
         let behind = values.filter(|(word, _)| *word == OPTION).map(|(_, value)| value.as_str());
         let within = own.filter_map(|word| word.strip_prefix(OPTION)?.strip_prefix('='));
         let known = |name: &str| Self::from_str(name, false).ok();
-        behind.chain(within).find_map(known).unwrap_or(Self::Tardy)
+        behind.chain(within).find_map(known).unwrap_or_else(|| Self::of_verb(words))
+    }
+
+    /// Those of the verb, if no other ones are asked for: a drop-in has the numbers of its program.
+    fn of_verb(words: &[String]) -> Self {
+        let words = drop_in::words(words.iter().map(Into::into));
+        let verb = verb_at(&words).and_then(|at| words.get(at));
+        if verb.is_some_and(|verb| verb == "rtla") { Self::Rtla } else { Self::Tardy }
     }
 
     /// The number for the shell. What shield's command returned stays.

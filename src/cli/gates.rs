@@ -101,6 +101,16 @@ pub(super) struct RunGates {
     nights: Vec<NightsGate>,
 }
 
+/// What is known of a cell of a plan before it is measured.
+pub(super) struct PlannedCell {
+    /// How long it measures with its warm-up, ns.
+    pub length_ns: u64,
+    /// The series that gates may name.
+    pub series: Vec<String>,
+    /// The figures that it will have; `None` if some show only at the end.
+    pub figures: Option<Vec<FigureHead>>,
+}
+
 impl GateFlags {
     /// Whether none is named.
     pub(super) const fn is_empty(&self) -> bool {
@@ -205,6 +215,17 @@ impl RunGates {
     /// Those against the nights before.
     pub(super) fn nights(&self) -> &[NightsGate] {
         &self.nights
+    }
+
+    /// Why no cell of a plan can have one of them: the limit of a figure that none will have.
+    pub(super) fn refusal_of_plan(&self, cells: &[PlannedCell]) -> Option<String> {
+        let known: Option<Vec<&[FigureHead]>> =
+            cells.iter().map(|cell| cell.figures.as_deref()).collect();
+        let known = known?.concat();
+        let is_unknown =
+            |gate: &&FigureGate| !known.iter().any(|figure| figure.name == gate.figure());
+        let series: Vec<String> = cells.iter().flat_map(|cell| cell.series.clone()).collect();
+        self.figures.iter().find(is_unknown)?.refusal(&known, &series)
     }
 
     /// Refuses a gate for runs that there will not be; says which can never pass with the planned

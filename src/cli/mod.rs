@@ -32,6 +32,7 @@ mod repair;
 mod report;
 mod restore;
 mod rm;
+mod rtla;
 mod run;
 mod runs;
 mod setup;
@@ -119,6 +120,7 @@ enum Verb {
     Cyclictest(cyclictest_flags::CyclictestFlags),
     Oslat(drop_in::OslatFlags),
     Hwlatdetect(hwlatdetect::HwlatdetectFlags),
+    Rtla(rtla::RtlaFlags),
     Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Compare(compare::CompareFlags),
@@ -279,7 +281,7 @@ fn run_command() -> ExitCode {
 
 /// The command line, and whether it names a store.
 fn parse() -> clap::error::Result<(Cli, bool)> {
-    let words = || probe_name_first(drop_in::words(std::env::args_os()));
+    let words = || probe_name_first(rtla::with_mode(drop_in::words(std::env::args_os())));
     let parsed = parse_words(words()).map_err(|error| {
         // clap quotes words as they are, and one may be the name of a file from anywhere.
         let words = words().into_iter().map(|word| plain(&word.to_string_lossy()));
@@ -289,7 +291,8 @@ fn parse() -> clap::error::Result<(Cli, bool)> {
         }
     });
     let parsed = parsed.map_err(name_other_probes).map_err(cyclictest::with_tip);
-    parsed.map_err(drop_in::with_tip).map_err(hwlatdetect::with_tip)
+    let parsed = parsed.map_err(drop_in::with_tip).map_err(hwlatdetect::with_tip);
+    parsed.map_err(rtla::with_tip)
 }
 
 fn parse_words<W: Into<OsString> + Clone>(
@@ -375,6 +378,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Cyclictest(flags) => drop_in::cyclictest(&flags, &store()?, argv),
         Verb::Oslat(flags) => drop_in::oslat(&flags, store, argv),
         Verb::Hwlatdetect(flags) => hwlatdetect::hwlatdetect(&flags, &argv),
+        Verb::Rtla(flags) => rtla::rtla(&flags, &store()?, argv),
         Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Compare(flags) => compare::compare(&flags, &store()?),
         Verb::Check(flags) => check::run(flags, || Ok(store()?), argv),
@@ -400,7 +404,7 @@ mod tests {
         fn visit(command: &Command, check: &mut impl FnMut(&str, &Arg)) {
             let own = |arg: &&Arg| !matches!(arg.get_id().as_str(), "help" | "version");
             for arg in command.get_arguments().filter(own).filter(|arg| !arg.is_hide_set()) {
-                check(command.get_name(), arg);
+                check(command.get_bin_name().unwrap_or_default(), arg);
             }
             command.get_subcommands().for_each(|verb| visit(verb, check));
         }
@@ -485,7 +489,8 @@ mod tests {
         // `run -o DIR` and `report -o FILE` are not the same; the name of the value says so.
         let mut known: BTreeMap<(String, String), (String, String)> = BTreeMap::new();
         each_argument(|verb, arg| {
-            let is_of_verb = command().find_subcommand(verb).is_some();
+            let own = verb.strip_prefix("tardy ").unwrap_or_default();
+            let is_of_verb = command().find_subcommand(own).is_some();
             let Some(long) = arg.get_long().filter(|_| is_of_verb) else { return };
             let value = arg.get_value_names().unwrap_or_default().join(" ");
             let own = (verb.to_owned(), help(arg));

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::{
     Exit,
     flags::{FormatFlags, positive, random_seed, reason},
-    gates::{self, GateFlags, RunGates},
+    gates::{self, GateFlags, PlannedCell, RunGates},
     output,
     run::{RunFlags, of_probe::name_other_probes},
     runs::new_id,
@@ -213,15 +213,19 @@ impl MeasuringFlags {
     ) -> Result<PlanRequest> {
         let cells = plan.rows.len().saturating_mul(plan.repeat as usize);
         ensure!(cells <= MOST_CELLS, "{shown}: {cells} cells; at most {MOST_CELLS} are measured");
-        let mut lengths = Vec::new();
+        let mut planned = Vec::new();
         for row in &plan.rows {
             let place = || format!("{shown}, line {}: {:?}", row.line, row.name);
-            let is_first = lengths.is_empty();
-            lengths.push(length(row, store, gates, plan.repeat, is_first).with_context(place)?);
+            let is_first = planned.is_empty();
+            let own = planned_cell(row, store, gates, plan.repeat, is_first);
+            planned.push(own.with_context(place)?);
+        }
+        if let Some(refusal) = gates.refusal_of_plan(&planned) {
+            bail!("{shown}: gate {refusal}");
         }
         let id = new_id()?;
         let (directory, name) = self.place(store, &[verb, &plan.name], &id)?;
-        let mut record = record(&plan, &lengths, plan.seed.map_or_else(random_seed, Ok)?);
+        let mut record = record(&plan, &planned, plan.seed.map_or_else(random_seed, Ok)?);
         (record.id, record.name, record.argv) = (id, name, argv);
         self.set_budget(&mut record);
         let (source, store) = (PlanSource::New(text), store.root().to_owned());
@@ -333,14 +337,14 @@ impl MeasuringFlags {
     }
 }
 
-/// How long a cell of this row measures, with its warm-up, ns.
-fn length(
+/// What is known of the cells of this row.
+fn planned_cell(
     row: &PlanRow,
     store: &Store,
     gates: &RunGates,
     repeat: u32,
     is_first: bool,
-) -> Result<u64> {
+) -> Result<PlannedCell> {
     ensure!(
         row.far.is_none(),
         "it wants two boxes, and this machine is one; measure it with `tardy lab run`"
@@ -349,7 +353,7 @@ fn length(
     let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
     let refused = |error| anyhow::anyhow!("{}", reason(&name_other_probes(error)));
     let flags = matches.and_then(|matches| RunFlags::from_arg_matches(&matches));
-    flags.map_err(refused)?.cell_length(store, gates, repeat as usize, is_first)
+    flags.map_err(refused)?.planned_cell(store, gates, repeat as usize, is_first)
 }
 
 #[cfg(test)]

@@ -210,7 +210,7 @@ pub trait ProbeRequest: Debug {
     }
 }
 
-/// The timer period where none is given, ns.
+/// The timer period by default, ns.
 pub const DEFAULT_INTERVAL_NS: i64 = 1_000_000;
 
 /// The CPUs of `--cpus`, or else all that are allowed.

@@ -117,6 +117,23 @@ impl Gate {
         )
     }
 
+    /// Why no sample beyond the limit does not decide it yet.
+    fn none_beyond(&self, share: &ShareBeyond, percent: f64) -> String {
+        let limit = Nanos(i64::try_from(self.limit).unwrap_or(i64::MAX)).typed();
+        let over = if self.is_strict { "reach" } else { "exceed" };
+        let fewest = ShareBeyond::fewest(percent);
+        let found = format!("none of {} {over} {limit}", count(share.samples));
+        if share.samples < fewest {
+            return format!("{found}, and it takes {} to decide it", count(fewest));
+        }
+        let effective = share.effective.min(share.samples as f64).floor() as u64;
+        format!(
+            "{found}, but they come in groups and count as {}, of the {} it takes",
+            many(effective, "independent sample"),
+            count(fewest)
+        )
+    }
+
     /// `row`: the attached thread, or all of one name, whose series it is.
     fn of_max(&self, series: &SeriesSummary, row: Option<&AttachedRow>, length_s: f64) -> Decided {
         let Some(max) = series.max else {
@@ -314,6 +331,10 @@ fn of_gate(
                     && let Some(share) = share().filter(|share| share.keeps(percent))
                 {
                     (verdict, reason) = (GateVerdict::Pass, gate.few_beyond(&share));
+                } else if verdict == GateVerdict::Inconclusive
+                    && let Some(share) = share().filter(|share| share.beyond == 0)
+                {
+                    reason = gate.none_beyond(&share, percent);
                 } else if intervals.is_some_and(|known| known.counted == LatencyView::PerPeriod) {
                     reason.push_str(", per scheduled period");
                 }

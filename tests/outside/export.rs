@@ -142,6 +142,46 @@ fn the_drop_in_for_oslat_prints_what_readers_of_it_take() {
 }
 
 #[test]
+fn the_drop_in_for_rtla_prints_what_readers_of_it_take() {
+    let store = Store::new();
+    let cpu = tardy::sys::cpus::Cpus::allowed().unwrap().iter().next().unwrap().to_string();
+    let run = |name: &str, words: &[&str]| {
+        let ours = ["-c", &cpu, "-d", "1", "--run-name", name];
+        store.run(&[&["rtla"][..], words, &ours].concat())
+    };
+    for (name, words) in [
+        ("hist", ["timerlat", "hist"]),
+        ("noise", ["osnoise", "hist"]),
+        ("top", ["timerlat", "top"]),
+    ] {
+        let said = run(name, &words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let file = store.path().join(name);
+        fs::write(&file, &said.out).unwrap();
+        let read =
+            store.run(&["import", file.to_str().unwrap(), "--name", &format!("{name}-read")]);
+        assert_eq!(read.code, Some(0), "{read:?}");
+        let (own, again) = (store.show(name), store.show(&format!("{name}-read")));
+        let whole_of = |record: &Value| {
+            let mut all = list(&record["series"]).iter();
+            all.rfind(|series| series["stage_of"].is_null()).cloned().unwrap_or_default()
+        };
+        let us = |value: &Value| whole(value) / 1_000;
+        assert_eq!(whole_of(&again)["count"], whole_of(&own)["count"], "{}", said.out);
+        assert_eq!(us(&whole_of(&again)["max"]), us(&whole_of(&own)["max"]), "{}", said.out);
+    }
+    // Every wake-up takes longer than this.
+    let stopped = run("late", &["timerlat", "-T", "1", "--no-aa"]);
+    assert_eq!(stopped.code, Some(2), "{stopped:?}");
+    assert!(stopped.out.contains("rtla timerlat hit stop tracing\n## CPU "), "{stopped:?}");
+    let refused = store.run(&["rtla", "timerlat", "-p", "0"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+    let refused = store.run(&["rtla", "timerlat", "hist", "-u"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("tardy's threads are in user space"), "{refused:?}");
+}
+
+#[test]
 fn sql_engines_and_python_find_every_count() {
     if !has_modules() {
         return;

@@ -366,11 +366,12 @@ pub(crate) fn ignores(pid: u32, signal: i32) -> bool {
 }
 
 /// Lets every program that a test starts begin with the default action of signals that whoever
-/// started the tests has ignored, as `nohup` does: tardy would ignore them, too.
+/// started the tests has ignored, as `nohup` and the background of a shell do: tardy would ignore
+/// them, too.
 fn hear_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for signal in [libc::SIGHUP, libc::SIGINT] {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
             if ignores(std::process::id(), signal) {
                 // A handler is the default action again in another program; here it does nothing.
                 let noted = Arc::new(AtomicBool::new(false));

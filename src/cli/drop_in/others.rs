@@ -6,12 +6,12 @@ use clap::{
 };
 
 /// An option that is refused.
-pub(super) struct RefusedOption {
+pub(in crate::cli) struct RefusedOption {
     /// `-F`, or nothing.
-    pub(super) short: &'static str,
-    pub(super) long: &'static str,
+    pub(in crate::cli) short: &'static str,
+    pub(in crate::cli) long: &'static str,
     /// What tardy has instead.
-    pub(super) way: &'static str,
+    pub(in crate::cli) way: &'static str,
 }
 
 const fn refused(short: &'static str, long: &'static str, way: &'static str) -> RefusedOption {

@@ -1,6 +1,7 @@
 //! The record that a plan begins with.
 
 use crate::{
+    cli::gates::PlannedCell,
     plain::plain,
     plan::{
         Plan,
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// A plan of which nothing is measured yet.
-pub(super) fn record(plan: &Plan, lengths: &[u64], seed: u64) -> PlanRecord {
+pub(super) fn record(plan: &Plan, planned: &[PlannedCell], seed: u64) -> PlanRecord {
     let cell = |(round, number): (u32, usize)| {
         let row = plan.rows.get(number)?;
         Some(PlanCell {
@@ -21,7 +22,7 @@ pub(super) fn record(plan: &Plan, lengths: &[u64], seed: u64) -> PlanRecord {
             repeat: round + 1,
             words: row.words(),
             prepare: row.prepare.clone(),
-            expected_ns: lengths.get(number).copied()?,
+            expected_ns: planned.get(number)?.length_ns,
             path: None,
             run_id: None,
             status: CellStatus::Pending,

@@ -1,4 +1,4 @@
-//! The options of a command that measures a probe: `tardy run PROBE` is a command of its own, with
+//! The options of a command that measures a probe: `tardy run PROBE` is a separate command, with
 //! the options of that probe and those of all; without PROBE the timer is measured.
 
 use std::ffi::OsString;

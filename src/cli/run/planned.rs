@@ -4,9 +4,9 @@ use anyhow::{Result, bail, ensure};
 
 use super::RunFlags;
 use crate::{
-    cli::gates::RunGates,
+    cli::gates::{PlannedCell, RunGates},
     report::compare::HeldRuns,
-    run::{SeriesHead, probes::ProbeInfo},
+    run::{FigureHead, SeriesHead, probes::ProbeInfo},
     session::{Length, RunPlan},
     store::Store,
 };
@@ -42,10 +42,16 @@ pub(super) fn check(
         // Which there are, shows at the end.
         return Ok(());
     }
-    let (series, figures) = (series_of(plan), plan.probe.figures());
-    // What took a thread from its CPU that never sleeps, shows at the end too.
-    let figures = (!spins(plan.probe.name())).then_some(figures.as_slice());
-    gates.check(HeldRuns { probe: plan.probe.name(), series: &series, runs }, figures, planned)
+    let (series, figures) = (series_of(plan), figures_of(plan));
+    let held = HeldRuns { probe: plan.probe.name(), series: &series, runs };
+    gates.check(held, figures.as_deref(), planned)
+}
+
+/// The figures that a run will have; `None` if some show only at the end, as what took a thread
+/// from its CPU that never sleeps.
+fn figures_of(plan: &RunPlan) -> Option<Vec<FigureHead>> {
+    let is_known = !spins(plan.probe.name()) && !plan.probe.finds_series();
+    is_known.then(|| plan.probe.figures())
 }
 
 /// Refuses a deadline for what answers nothing: threads that never sleep, and figures.
@@ -64,18 +70,18 @@ fn spins(probe: &str) -> bool {
 }
 
 impl RunFlags {
-    /// How long a cell of a plan measures with its warm-up, ns, after the checks of
-    /// [`super::run`]. Says of the first one which gates this number of them cannot decide.
+    /// A cell of a plan, after the checks of [`super::run`]. Says of the first one which gates this
+    /// number of them cannot decide.
     ///
     /// # Errors
     /// The option, and the remedy; a run without an end.
-    pub(in crate::cli) fn cell_length(
+    pub(in crate::cli) fn planned_cell(
         &self,
         store: &Store,
         gates: &RunGates,
         repeats: usize,
         is_first: bool,
-    ) -> Result<u64> {
+    ) -> Result<PlannedCell> {
         let plan = self.plan(store, Vec::new())?;
         let has_latencies = ProbeInfo::find(plan.probe.name()).is_none_or(ProbeInfo::has_latencies);
         // A plan of several probes has gates for those cells that can keep or break them.
@@ -89,6 +95,10 @@ impl RunFlags {
             }
             Length::Unlimited => bail!("--duration inf: a cell of a plan has to end; use a time"),
         };
-        Ok(length_ns.saturating_add(plan.warmup_ns).unsigned_abs())
+        Ok(PlannedCell {
+            length_ns: length_ns.saturating_add(plan.warmup_ns).unsigned_abs(),
+            series: series_of(&plan),
+            figures: figures_of(&plan),
+        })
     }
 }

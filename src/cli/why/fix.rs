@@ -35,7 +35,7 @@ use crate::{
 #[command(next_help_heading = "Fixes")]
 pub(super) struct FixFlags {
     /// Show the fix of each cause, or of cause N; change nothing
-    #[arg(long, value_name = "N", num_args = 0..=1)]
+    #[arg(long, value_name = "N", num_args = 0..=1, value_parser = cause_number)]
     pub fix: Option<Option<usize>>,
     /// Apply fix N, compare with and without it, and restore the old value
     #[arg(long, requires = "fix")]
@@ -48,6 +48,17 @@ pub(super) struct FixFlags {
     #[arg(default_value = "60s")]
     limit: Nanos,
 }
+
+/// The number of a cause in the list; a run stands before the option.
+fn cause_number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        let run = plain(text);
+        format!("not the number of a cause; a run stands before it: tardy why {run} --fix")
+    })
+}
+
+/// Why no fix of a run of elsewhere is offered: its tasks and interrupts are not those of here.
+const ELSEWHERE: &str = "the run is of another boot or machine; measure here again";
 
 /// Smaller causes are not listed, as a share of the blamed time.
 const LEAST_SHARE: f64 = 0.01;
@@ -117,8 +128,7 @@ fn list(why: &WhyReport, document: &Document, root: &Root, cpus: &Cpus) -> Vec<L
         let culprit = NamedCulprit { cause: cause.cause, name, tasks, programs };
         let remedy = match is_here {
             true => remedy(&culprit, root, cpus),
-            // Its tasks and interrupts are not these.
-            false => Err("the run is of another boot or machine; measure here again".into()),
+            false => Err(ELSEWHERE.into()),
         };
         Listed { culprit, share: cause.share, inferred: cause.inferred, remedy }
     });
@@ -155,11 +165,18 @@ fn show(listed: &[Listed], number: Option<usize>, is_json: bool) -> Result<Exit>
         return Ok(Exit::Done);
     }
     let mut out = String::new();
+    let is_elsewhere = |own: &Listed| own.remedy.as_ref().is_err_and(|why| why == ELSEWHERE);
+    let is_all_elsewhere = shown.iter().all(|(_, own)| is_elsewhere(own));
     for (number, own) in &shown {
         push(&mut out, *number, own);
+        if !is_all_elsewhere {
+            push_remedy(&mut out, &own.remedy);
+        }
     }
     if shown.is_empty() {
         out.push_str("No cause was found, so there is nothing to fix.\n");
+    } else if is_all_elsewhere {
+        out.push_str(&format!("No fix is offered: {ELSEWHERE}.\n"));
     } else if shown.iter().any(|(_, own)| own.remedy.is_ok()) {
         out.push_str("Nothing was changed. --fix N --prove tries one and restores it.\n");
     }
@@ -172,7 +189,10 @@ fn push(out: &mut String, number: usize, own: &Listed) {
     let probably = if own.inferred > 0.5 { ", probably" } else { "" };
     let (kind, name) = (head(own.culprit.cause), plain(&own.culprit.name));
     out.push_str(&format!("{number}. {kind} {name}: {share:.0}% of the late time{probably}\n"));
-    match &own.remedy {
+}
+
+fn push_remedy(out: &mut String, remedy: &Result<CauseRemedy, String>) {
+    match remedy {
         Err(why) => out.push_str(&format!("   {}\n", plain(why))),
         Ok(remedy) => {
             for command in &remedy.commands {

@@ -21,6 +21,7 @@ mod prometheus;
 mod protobuf;
 mod rows;
 pub(crate) mod rt_tests;
+pub(crate) mod rtla;
 mod tables;
 mod tap;
 mod timeline;

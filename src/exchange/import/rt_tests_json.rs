@@ -116,10 +116,11 @@ pub(super) fn read(
     let unit = options.unit_beside(stated).map_err(ImportError::new)?;
     let unit_ns = unit.map_or(1_000, LatencyUnit::ns);
     sheet.caveats.extend(rounding(program, unit_ns));
+    let bins = bins_of(&sheet.program, &words);
     for (name, thread) in &envelope.thread {
-        thread.put(&mut sheet, name, unit_ns)?;
+        thread.put(&mut sheet, name, JsonBins { unit_ns, count: bins })?;
     }
-    if let Some(interval) = interval_us(&words) {
+    if let Some(interval) = number_of(&words, "-i", "--interval") {
         sheet.parameter("interval_ns", interval.saturating_mul(1_000));
     }
     envelope.facts(&mut sheet);
@@ -154,19 +155,31 @@ fn probe_of(words: &[&str]) -> Option<&'static str> {
     Some(named.unwrap_or(DEFAULT_PROBE).name)
 }
 
-/// `-i 200` or `--interval=200` of cyclictest, us.
-fn interval_us(words: &[&str]) -> Option<i64> {
+/// A number behind an option of cyclictest: `-i 200`, `-i200`, `--interval 200` or
+/// `--interval=200`.
+fn number_of(words: &[&str], short: &str, long: &str) -> Option<i64> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let own = match *word {
-            "-i" | "--interval" => words.next().copied(),
-            word => word.strip_prefix("--interval=").or_else(|| word.strip_prefix("-i")),
+            word if word == short || word == long => words.next().copied(),
+            word => match word.strip_prefix(long) {
+                Some(rest) => rest.strip_prefix('='),
+                None => word.strip_prefix(short),
+            },
         };
         if let Some(value) = own.and_then(|value| value.parse().ok()) {
             return Some(value);
         }
     }
     None
+}
+
+/// How many bins cyclictest's histogram has, in its unit. What is not below that is beyond the
+/// last bin, though the file has no bin without samples.
+fn bins_of(program: &str, words: &[&str]) -> Option<i64> {
+    let asked = || number_of(words, "-h", "--histogram");
+    let asked = || asked().or_else(|| number_of(words, "-H", "--histofall"));
+    if program == "cyclictest" { asked() } else { None }
 }
 
 impl Envelope {
@@ -221,8 +234,21 @@ impl Envelope {
     }
 }
 
+/// The bins of the histograms of a file.
+#[derive(Clone, Copy)]
+struct JsonBins {
+    unit_ns: i64,
+    /// Those with and without samples, where the command line says it.
+    count: Option<i64>,
+}
+
 impl Thread {
-    fn put(&self, sheet: &mut ImportedData, name: &str, unit_ns: i64) -> Result<(), ImportError> {
+    fn put(
+        &self,
+        sheet: &mut ImportedData,
+        name: &str,
+        JsonBins { unit_ns, count: bin_count }: JsonBins,
+    ) -> Result<(), ImportError> {
         let cpu = self.receiver.as_ref().map_or(self.cpu, |receiver| receiver.cpu);
         let number = match cpu.and_then(|cpu| u32::try_from(cpu).ok()) {
             Some(cpu) => sheet.cpu(cpu)?,
@@ -271,7 +297,9 @@ impl Thread {
         }
         if let Some(cycles) = self.cycles {
             let found = histogram.values().copied().fold(0, u64::saturating_add);
-            let from = last.saturating_add(1).saturating_mul(unit_ns);
+            let next = last.saturating_add(1).saturating_mul(unit_ns);
+            let asked = bin_count.map(|count| count.saturating_mul(unit_ns));
+            let from = asked.filter(|asked| max >= Some(*asked)).map_or(next, |ns| ns.max(next));
             sheet.hidden(number, cycles.saturating_sub(found), from, max.unwrap_or(from));
             sheet.check_count(number, cycles);
             if let Some(min) = min {

@@ -16,7 +16,7 @@ use crate::{
 /// As if a gap came so often, ns: that sizes what keeps every single one of them.
 const PACE_NS: i64 = 50_000;
 
-/// The longest time between two clock reads that is no gap, ns.
+/// The longest time between two clock reads that is not a gap, ns.
 const DEFAULT_GAP_NS: i64 = 1_000;
 
 #[derive(Debug, Args)]

@@ -192,3 +192,16 @@ fn a_gate_covers_every_series_unless_it_names_one() {
     let error = of(&["cpu7:max<1ms"]).unwrap_err();
     assert_eq!(error, "\"cpu7:max<1ms\": unknown series cpu7; there are cpu0, cpu1");
 }
+
+#[test]
+fn that_no_sample_is_beyond_the_limit_is_said_with_what_would_decide_it() {
+    let share = |samples, effective| ShareBeyond { samples, beyond: 0, effective };
+    let says = |samples, effective| gate("p99<=5ms").none_beyond(&share(samples, effective), 99.0);
+    assert_eq!(says(200, 200.0), "none of 200 exceed 5ms, and it takes 368 to decide it");
+    assert_eq!(
+        says(2_000, 120.7),
+        "none of 2,000 exceed 5ms, but they come in groups and count as 120 independent samples, \
+         of the 368 it takes"
+    );
+    assert!(!share(2_000, 120.7).keeps(99.0) && share(2_000, 368.0).keeps(99.0));
+}

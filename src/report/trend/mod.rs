@@ -50,10 +50,7 @@ pub fn text(rows: &[TrendRow], width: Option<usize>, days: usize) -> String {
     if days > 0 {
         lines.extend(rows.iter().flat_map(|row| days::text(row, days)));
     }
-    if rows.iter().any(is_partly_short) {
-        lines.push(String::new());
-        lines.push(format!("Too few to say: a change is looked for from {FEWEST_VALUES} days on."));
-    }
+    lines.extend(not_looked_at(rows).into_iter().flat_map(|line| [String::new(), line]));
     lines.join("\n") + "\n"
 }
 
@@ -108,10 +105,25 @@ fn table(rows: &[TrendRow], width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Whether a figure has values, and too few; or none of them has enough.
-fn is_partly_short(row: &TrendRow) -> bool {
-    let mut short = row.figures.iter().filter(|figure| figure.is_too_short);
-    is_short(row) || short.any(|figure| !figure.points.is_empty())
+/// Where no change was looked for: rows of too few days, and figures that too few days of other
+/// rows have.
+fn not_looked_at(rows: &[TrendRow]) -> Option<String> {
+    let from = format!("a change is looked for from {FEWEST_VALUES} days on.");
+    let (short, long): (Vec<&TrendRow>, Vec<&TrendRow>) =
+        rows.iter().partition(|row| is_short(row));
+    let of_long = |name: TrendFigureName| {
+        let mut own = long.iter().flat_map(|row| &row.figures);
+        let is_short = |figure: &TrendFigure| figure.is_too_short && !figure.points.is_empty();
+        own.any(|figure| figure.figure == name && is_short(figure))
+    };
+    let names = [TrendFigureName::P99, TrendFigureName::BlockMax, TrendFigureName::Max];
+    let names: Vec<&str> = names.into_iter().filter(|name| of_long(*name)).map(called).collect();
+    match (short.len(), names.is_empty()) {
+        (0, true) => None,
+        (short, _) if short == rows.len() => Some(format!("Too few days to say: {from}")),
+        (0, false) => Some(format!("Too few days have a {}: {from}", names.join(" or a "))),
+        (short, _) => Some(format!("Too few days in {}: {from}", many(short as u64, "row"))),
+    }
 }
 
 fn is_short(row: &TrendRow) -> bool {
@@ -179,7 +191,7 @@ pub fn left_out(counts: &[(usize, &str, &str)]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
-        analysis::trend::TrendAlarm,
+        analysis::trend::{TrendAlarm, TrendPoint},
         report::trend::testing::{alarm, change, row},
     };
 
@@ -221,6 +233,19 @@ mod tests {
             assert!(said.contains(part), "{said}");
         }
         assert!(!said.contains("No change"), "{said}");
+        let (day, kernel) = ("2026-10-01".into(), "6.12".into());
+        let point = TrendPoint { day, kernel, runs: 1, ns: 9, first: jiff::Timestamp::UNIX_EPOCH };
+        let mut partly = row("cpu1");
+        partly.figures[1].is_too_short = true;
+        partly.figures[1].points = vec![point];
+        let mut short = row("cpu2");
+        short.figures.iter_mut().for_each(|figure| figure.is_too_short = true);
+        let looked = |rows: &[TrendRow]| not_looked_at(rows).unwrap_or_default();
+        let from = "a change is looked for from 20 days on.";
+        assert_eq!(looked(&[partly]), format!("Too few days have a usual max: {from}"));
+        assert_eq!(looked(&[row("cpu0"), short.clone()]), format!("Too few days in 1 row: {from}"));
+        assert_eq!(looked(&[short]), format!("Too few days to say: {from}"));
+        assert_eq!(looked(&[row("cpu0")]), "");
         let said = text(&[row("cpu0")], None, 0);
         assert!(said.contains("\n\nNo change was found. Of so few days"), "{said}");
         assert_eq!(

@@ -38,7 +38,16 @@ fn what_overflowed_without_a_word_is_found_by_the_cycles() {
     let expected = [("cpu0", 5, 29_000, 472_000), ("thread1", 500, 62_000, 67_000)];
     assert_eq!(series(&sheet), expected);
     let said = caveats(&sheet);
-    assert!(said.contains("2 of 5 samples on cpu0 lie beyond the last bin, at 58.0 us"));
+    assert!(said.contains("2 of 5 samples on cpu0 lie beyond the last bin, at 60.0 us"));
+    // What is missing below the bins that were asked for is not beyond them.
+    let small = cyclictest().replace("\"max\": 472, \"avg\": 65.01", "\"max\": 57, \"avg\": 50.0");
+    assert!(caveats(&text(&small).unwrap()).contains("at 58.0 us"));
+    let unsaid = cyclictest().replace(" -h 60", "");
+    assert!(caveats(&text(&unsaid).unwrap()).contains("at 58.0 us"));
+    for option in ["-h60", "--histogram=60", "--histogram 60", "-H 60", "--histofall=60"] {
+        let said = caveats(&text(&cyclictest().replace("-h 60", option)).unwrap());
+        assert!(said.contains("at 60.0 us"), "{option}: {said}");
+    }
     assert!(said.contains("no_distribution"), "{said}");
     assert_eq!((sheet.program.as_str(), sheet.version.as_str()), ("cyclictest", "2.40"));
     assert_eq!(sheet.facts.preemption.model, "rt");
