@@ -23,7 +23,7 @@ $(LINTED): export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks rustdoc loom-if-changed deny advisories loom fuzz miri cross programs tests lab-tests vm account
-.PHONY: nightly stress long-build long-lab long-counted long-package
+.PHONY: nightly stress long-build long-lab long-counted long-package long-prometheus
 .PHONY: browser vm-standard vm-special site package check-package reproducible crates licenses
 
 help:
@@ -173,7 +173,7 @@ browser:
 # Kernels by Debian's suites, so that they are the same on any machine: 5.10, 6.1, 6.12, the newest.
 LONG_KERNELS := $(foreach suite,bullseye bookworm trixie sid,$(suite) $(suite)-rt)
 LONG_STAGES := checks rustdoc loom advisories fuzz miri cross \
-	long-build long-tests-1 long-tests-2 long-tests-3 long-live-1 long-live-2 long-lab long-counted \
+	long-build long-tests-1 long-tests-2 long-tests-3 long-live-1 long-live-2 long-prometheus long-lab long-counted \
 	$(LONG_KERNELS:%=long-vm-%) $(LONG_KERNELS:%=long-truth-%) long-package reproducible crates
 LONG_TEST := TARDY_TEST_LONG=1 target/debug/xtask test --release --limit 30m
 test-long:
@@ -202,6 +202,12 @@ long-tests-%: long-build
 # Tests that are ignored in make test: those that need the machine for themselves, and slow ones.
 long-live-%: long-build
 	$(LONG_TEST) --ignored --jobs 1 --part $*/2
+
+# The rules of deploy/prometheus by promtool, and a scrape: Debian's packages, unpacked, not installed.
+long-prometheus: programs
+	tools/prometheus
+	TARDY_TEST_PROMETHEUS=$(CURDIR)/target/prometheus cargo test --workspace --locked \
+		--test outside -- --ignored fleet::pro
 
 long-lab: long-build
 	$(LONG_TEST) --include-ignored --jobs 1 --test lab

@@ -24,7 +24,9 @@ use super::{
 };
 use crate::{
     draft::Draft,
-    exchange::export::{CountedRun, ExportFormat, ExportWriter, FORMATS, Output, Submission},
+    exchange::export::{
+        CountedRun, ExportFormat, ExportWriter, FORMATS, MetricScope, Output, Submission,
+    },
     run::{AB, PLAN, lab::LAB, parts::is_kept_file, series_name::is_called},
     store::{PlaceKind, Store, StoredPlace},
     units::Nanos,
@@ -74,6 +76,12 @@ pub(super) struct ExportFlags {
     /// Series to write as hgrm [default: all together]
     #[arg(long, value_name = "SERIES")]
     series: Option<String>,
+    /// Write all metrics, with histograms [default: p99.9, maximum, missed, validity, start]
+    ///
+    /// For --to prometheus and openmetrics. A histogram has 25 series of Prometheus for each series
+    /// of a run, on every machine of a fleet.
+    #[arg(long)]
+    all_metrics: bool,
     /// Take host names, arguments, paths and stacks out of a bundle
     ///
     /// For runs that others may see. Names of programs, threads and functions stay, as do the
@@ -102,6 +110,9 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     let mut exit = Exit::Done;
     let bytes = match format.write {
         ExportWriter::Counts(write) => write(&CountedChoice::of(flags, store)?.all()?)?,
+        ExportWriter::Metrics(write) => {
+            write(&CountedChoice::of(flags, store)?.all()?, flags.scope())?
+        }
         ExportWriter::RunCounts(write) => {
             let run = one_counted(flags, store)?;
             warn_of_moves(&run, format);
@@ -183,6 +194,10 @@ impl ExportFlags {
         self.files.names(runs)
     }
 
+    const fn scope(&self) -> MetricScope {
+        if self.all_metrics { MetricScope::All } else { MetricScope::Usual }
+    }
+
     fn check_no_gates(&self) -> Result<()> {
         let to = &self.to;
         ensure!(
@@ -211,6 +226,10 @@ fn check_flags(flags: &ExportFlags, format: &ExportFormat) -> Result<()> {
     ensure!(
         has_series || flags.series.is_none(),
         "--series is of --to hgrm; leave one of them out"
+    );
+    ensure!(
+        matches!(format.write, ExportWriter::Metrics(_)) || !flags.all_metrics,
+        "--all-metrics is of --to prometheus and openmetrics; leave one of them out"
     );
     ensure!(
         matches!(format.write, ExportWriter::Bundled(_)) || !flags.redact,

@@ -21,7 +21,8 @@ fn measured(store: &Store) -> Value {
 fn exported(store: &Store, to: &str) -> String {
     let file = store.path().join(format!("r.{to}"));
     let file = file.to_str().unwrap().to_owned();
-    let said = store.run(&["export", "r", "--to", to, "-o", &file]);
+    let all: &[&str] = if to == "prometheus" { &["--all-metrics"] } else { &[] };
+    let said = store.run(&[&["export", "r", "--to", to, "-o", &file], all].concat());
     assert_eq!(said.code, Some(0), "{to}: {said:?}");
     file
 }
@@ -220,6 +221,8 @@ fn what_a_format_cannot_have_is_refused_with_what_can() {
     assert!(said.contains("no such series; there are cpu0"), "{said}");
     let said = refused(&["export", "r", "--to", "json", "--series", "cpu0"]);
     assert!(said.contains("--series is of --to hgrm"), "{said}");
+    let said = refused(&["export", "r", "--to", "influx", "--all-metrics"]);
+    assert!(said.contains("--all-metrics is of --to prometheus and openmetrics"), "{said}");
     let said = refused(&["export", "r", "r", "--to", "cyclictest"]);
     assert!(said.contains("takes one run"), "{said}");
     let said = refused(&["export", "r", "--to", "influx", "--gate", "max<1s"]);

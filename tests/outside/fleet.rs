@@ -2,8 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
 };
 
 use serde_json::{Value, json};
@@ -36,8 +37,13 @@ fn measured_with(store: &Store, run: &str, machine: &str, more: &[&str]) {
 }
 
 fn exported(store: &Store, runs: &[&str], to: &str) -> String {
-    let file = store.path().join(to).to_str().unwrap().to_owned();
-    let said = store.run(&[&["export"][..], runs, &["--to", to, "-o", &file]].concat());
+    exported_with(store, runs, to, &[])
+}
+
+fn exported_with(store: &Store, runs: &[&str], to: &str, more: &[&str]) -> String {
+    let file = store.path().join(format!("{to}-{}", runs.concat()));
+    let file = file.to_str().unwrap().to_owned();
+    let said = store.run(&[&["export"][..], runs, &["--to", to, "-o", &file], more].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
     file
 }
@@ -191,7 +197,8 @@ fn the_readers_of_prometheus_kubernetes_and_grafana_refuse_nothing() {
     }
     let store = Store::new();
     measured(&store, &[("r", "a"), ("s", "b")]);
-    let files = ["prometheus", "openmetrics"].map(|to| exported(&store, &["r", "s"], to));
+    let files = ["prometheus", "openmetrics"]
+        .map(|to| exported_with(&store, &["r", "s"], to, &["--all-metrics"]));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/check_fleet.py");
     let said = finish(piped(python().arg(script).args(&files)));
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -243,4 +250,63 @@ fn a_fleet_is_merged_night_by_night_in_bounded_memory() {
         assert!(whole(&own["rss_mb"]) < 2 * 128 + 150, "{name}: {found}");
     }
     println!("{found}");
+}
+
+/// Where tools/prometheus put Prometheus's programs.
+fn prometheus() -> Option<PathBuf> {
+    let place = env::var_os("TARDY_TEST_PROMETHEUS").map(PathBuf::from);
+    if place.is_none() {
+        skip(
+            "no programs of Prometheus; make long-prometheus fetches them (TARDY_TEST_PROMETHEUS)",
+        );
+    }
+    place.map(|place| place.join("usr/bin"))
+}
+
+#[test]
+#[ignore = "long: it needs Prometheus's programs, which make long-prometheus fetches"]
+fn promtool_passes_the_rules_and_their_tests() {
+    let Some(programs) = prometheus() else { return };
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus");
+    for words in [
+        &["check", "rules", "tardy.rules.yml", "expected.rules.yml"][..],
+        &["test", "rules", "tardy.test.yml"],
+    ] {
+        let mut promtool = Command::new(programs.join("promtool"));
+        let said = finish(piped(promtool.args(words).current_dir(&rules)));
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+#[test]
+#[ignore = "long: it needs Prometheus's programs, which make long-prometheus fetches"]
+fn prometheus_scrapes_one_set_of_series_however_many_nights_there_are() {
+    let Some(programs) = prometheus() else { return };
+    let store = Store::new();
+    let nights = [&["r", "s"], &["t", "u"]].map(|[a, b]| {
+        measured(&store, &[(a, "a"), (b, "b")]);
+        exported(&store, &[a, b], "prometheus")
+    });
+    // No machine has only valid runs.
+    for night in &nights {
+        let invalid = fs::read_to_string(night).unwrap();
+        let lines = invalid.lines().map(|line| match line.strip_suffix(" 1") {
+            Some(labels) if line.starts_with("tardy_run_valid{") => format!("{labels} 0\n"),
+            _ => format!("{line}\n"),
+        });
+        fs::write(night, lines.collect::<String>()).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/scrape_fleet.py");
+    let said = finish(piped(python().arg(script).arg(programs).args(&nights)));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let found: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(found["hosts"], json!(["a", "b"]), "{found}");
+    // The label of the target is there, and took nothing from tardy's.
+    assert_eq!((&found["target"], &found["renamed"]), (&json!(["of-the-target"]), &json!([])));
+    // Of each machine: p99.9, maximum, missed; validity, start, conditions.
+    assert_eq!((&found["new_series"], &found["series"]), (&json!(0), &json!(12)), "{found}");
+    assert_eq!((&found["empty"], &found["valid_machines"]), (&json!([]), &json!("0")), "{found}");
+    let alerts = found["alerts"].to_string();
+    assert!(alerts.contains("TardyNeverReported") && alerts.contains("TardyRunNotValid"));
+    assert!(alerts.contains("TardyMachineMissing"), "web1 and web2 never reported: {alerts}");
 }

@@ -312,7 +312,7 @@ fn gates_without_a_series_decide_on_responses() {
 #[test]
 fn metrics_have_responses_and_the_deadline() {
     let store = store(&["r"]);
-    let text = said(&store, &["export", "r", "--to", "prometheus"]);
+    let text = said(&store, &["export", "r", "--to", "prometheus", "--all-metrics"]);
     let has = |start: &str, end: &str| {
         text.lines().any(|line| {
             line.starts_with(start)

@@ -8,6 +8,7 @@ mod counted;
 pub(crate) mod cyclictest;
 mod folded;
 mod hgrm;
+mod identity;
 mod influx;
 mod junit;
 mod kcidb;
@@ -30,7 +31,7 @@ use std::io;
 
 pub(crate) use self::{
     checks::CheckedRun, counted::CountedRun, kcidb::Submission, parquet::Output,
-    timeline::TraceTimeline,
+    prometheus::MetricScope, timeline::TraceTimeline,
 };
 use super::bundle;
 use crate::{
@@ -68,7 +69,9 @@ pub(crate) enum ExportWriter {
     ProfileFile(fn(&Profile) -> io::Result<Vec<u8>>),
     /// The figures and histograms of runs, as text.
     Counts(fn(&[CountedRun]) -> io::Result<Vec<u8>>),
-    /// The same of one run.
+    /// Metrics of runs, as text.
+    Metrics(fn(&[CountedRun], MetricScope) -> io::Result<Vec<u8>>),
+    /// The figures and histograms of one run, as text.
     RunCounts(fn(&CountedRun) -> io::Result<Vec<u8>>),
     /// The same of one run, of one of its series or of all together.
     SeriesCounts(fn(&CountedRun, Option<&str>) -> io::Result<Vec<u8>>),
@@ -120,8 +123,8 @@ pub(crate) const FORMATS: [ExportFormat; 24] = [
         write: ExportWriter::CountsFile(parquet::write_histograms),
     },
     ExportFormat { name: "merged-csv", write: ExportWriter::Merged(merged::write) },
-    ExportFormat { name: "prometheus", write: ExportWriter::Counts(prometheus::write) },
-    ExportFormat { name: "openmetrics", write: ExportWriter::Counts(prometheus::write_open) },
+    ExportFormat { name: "prometheus", write: ExportWriter::Metrics(prometheus::write) },
+    ExportFormat { name: "openmetrics", write: ExportWriter::Metrics(prometheus::write_open) },
     ExportFormat { name: "influx", write: ExportWriter::Counts(influx::write) },
     ExportFormat { name: "junit", write: ExportWriter::Checks(junit::write) },
     ExportFormat { name: "tap", write: ExportWriter::Checks(tap::write) },
