@@ -343,7 +343,7 @@ fn a_run_that_was_handed_on_in_a_bundle_is_the_same_run_elsewhere() {
     let part = ours.runs().join("night/run.json");
     let said = ours.run(&["export", "night", "--to", "bundle", "-o", part.to_str().unwrap()]);
     assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.err.contains("is a part of a run"), "{}", said.err);
+    assert!(said.err.contains("is a part of the run"), "{}", said.err);
     let again = theirs.run(&["import", path]);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.err.contains("already; --again imports it once more"), "{}", again.err);

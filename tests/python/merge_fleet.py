@@ -56,7 +56,7 @@ def with_datafusion():
     from datafusion import SessionContext
 
     own = SessionContext()
-    own.register_parquet("exported", parquet)
+    own.register_parquet("exported", parquet, file_extension="")
     own.sql("create table machines(host varchar)").collect()
     for host in machines:
         own.sql(f"insert into machines values ('{host}')").collect()
