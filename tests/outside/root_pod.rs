@@ -11,11 +11,13 @@ use std::{
 
 use serde_json::Value;
 
-use super::support::{Said, Store, TARDY, finish, is_root, list, piped, skip};
+use super::support::{Said, Store, TARDY, finish, in_guest, is_root, list, piped, skip};
 
 const JOB: &str = include_str!("../../deploy/kubernetes/job.yaml");
 const SETUP: &str = include_str!("../../deploy/kubernetes/setup.yaml");
 const POD: &str = include_str!("pod.sh");
+
+const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Caveats that come from what a pod may do and see. Others depend on what else the machine does.
 const OF_THE_POD: [&str; 9] = [
@@ -82,10 +84,25 @@ impl Pod {
         &self.mounts.iter().find(|(path, ..)| path == inside).unwrap().1
     }
 
+    /// Where groups are of version 2, the pod has one below another.
+    fn group(&self) -> Option<PathBuf> {
+        let name = self.store.path().file_name().unwrap().to_string_lossy().replace('.', "");
+        in_guest().then(|| Path::new(GROUPS).join(format!("pods-{name}")))
+    }
+
     fn run(&self, command: &[&str]) -> Said {
-        let mut within = Command::new("unshare");
-        let namespaces = ["--mount", "--propagation", "private", "--cgroup", "--ipc"];
-        within.args(namespaces).args(["sh", "-c", POD, "pod.sh", TARDY]);
+        let enter = self.group().map_or_else(String::new, |group| {
+            let group = group.display();
+            format!(
+                "set -e; echo +cpu >{GROUPS}/cgroup.subtree_control; mkdir -p {group}; \
+                 echo +cpu >{group}/cgroup.subtree_control; mkdir -p {group}/one; \
+                 echo $$ >{group}/one/cgroup.procs; "
+            )
+        });
+        let unshare =
+            "exec unshare --mount --propagation private --cgroup --ipc sh -c \"$0\" \"$@\"";
+        let mut within = Command::new("sh");
+        within.args(["-c", &format!("{enter}{unshare}"), POD, "pod.sh", TARDY]);
         within.arg(self.store.path()).args(command);
         let mounts = self.mounts.iter().map(|(inside, here, is_written)| {
             format!("{inside} {} {}\n", here.display(), if *is_written { "rw" } else { "ro" })
@@ -98,11 +115,23 @@ impl Pod {
     }
 
     /// What weakens a short run in it, of what a pod may do and see.
-    fn doubts(&self) -> Vec<Value> {
+    fn doubts(&self, more: &[&str]) -> Vec<Value> {
         let run = ["tardy", "run", "timer", "--no-dma-latency", "--duration", "300ms"];
-        let said = self.run(&[&run[..], &["--quiet", "--name", "r"]].concat());
+        let said = self.run(&[&run[..], &["--quiet", "--name", "r"], more].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
-        doubts(&self.file("/runs").join("r"))
+        let run = self.file("/runs").join("r");
+        let found = doubts(&run);
+        fs::remove_dir_all(run).unwrap();
+        found
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        if let Some(group) = self.group() {
+            let _ = fs::remove_dir(group.join("one"));
+            let _ = fs::remove_dir(group);
+        }
     }
 }
 
@@ -154,24 +183,28 @@ fn a_pod_that_lacks_one_thing_says_which() {
     if is_impossible() {
         return;
     }
-    let codes = |doubts: &[Value]| {
-        doubts.iter().map(|doubt| doubt["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    let code = |found: &[Value]| {
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0]["code"].as_str().unwrap().to_owned()
     };
-    let hidden = Pod::new().without("/host/proc/interrupts").doubts();
-    assert_eq!(codes(&hidden), ["not_looked_at"], "{hidden:?}");
-    assert_eq!(hidden[0]["values"]["sources"][0]["source"], "/proc/interrupts");
-    assert_eq!(list(&hidden[0]["values"]["sources"]).len(), 1, "{hidden:?}");
-
-    let mut open = Pod::new();
+    let hidden = |inside: &str, more: &[&str]| {
+        let found = Pod::new().without(inside).doubts(more);
+        assert_eq!(code(&found), "not_looked_at");
+        let sources = list(&found[0]["values"]["sources"]);
+        assert_eq!(sources.len(), 1, "{sources:?}");
+        sources[0]["source"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(hidden("/host/proc/interrupts", &[]), "/proc/interrupts");
+    if in_guest() {
+        assert_eq!(hidden("/host/sys/fs/cgroup", &["--policy", "other"]), "/sys/fs/cgroup");
+    }
+    let mut pod = Pod::new();
+    let journal = pod.file("/run/tardy").to_owned();
+    let set = |mode| fs::set_permissions(&journal, fs::Permissions::from_mode(mode)).unwrap();
     // As an emptyDir is.
-    let journal = open.file("/run/tardy").to_owned();
-    fs::set_permissions(&journal, fs::Permissions::from_mode(0o777)).unwrap();
-    let unread = open.doubts();
-    assert_eq!(codes(&unread), ["journal_unread"], "{unread:?}");
-    fs::set_permissions(&journal, fs::Permissions::from_mode(0o755)).unwrap();
-
-    fs::remove_dir_all(open.file("/runs").join("r")).unwrap();
-    open.capabilities.retain(|name| name != "sys_nice");
-    let ordinary = open.doubts();
-    assert_eq!(codes(&ordinary), ["no_real_time"], "{ordinary:?}");
+    set(0o777);
+    assert_eq!(code(&pod.doubts(&[])), "journal_unread");
+    set(0o755);
+    pod.capabilities.retain(|name| name != "sys_nice");
+    assert_eq!(code(&pod.doubts(&[])), "no_real_time");
 }
