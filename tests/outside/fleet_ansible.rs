@@ -51,6 +51,22 @@ impl Fleet {
         self.measure_within(None)
     }
 
+    /// Unpacks and exports as the document says; the rows.
+    fn export(&self) -> PathBuf {
+        let lines = "Unpack the archives into a directory for each machine, and export all of them \
+                     together:";
+        let script = commands("docs/how-to/fleet.md", lines);
+        let bin = self.place("bin");
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink(TARDY, bin.join("tardy")).unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", &script]).current_dir(self.place("deploy/ansible")).env("PATH", path);
+        let said = finish(piped(&mut shell));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        self.collected("fleet.parquet")
+    }
+
     /// The same after these commands in a mount namespace, which get an empty directory.
     fn measure_within(&self, before: Option<&str>) -> Said {
         let vars = "[all:vars]\nansible_connection=local\nansible_python_interpreter=python3\n";
@@ -144,6 +160,7 @@ fn each_machine_reports_or_says_what_failed_and_nothing_goes_on_measuring() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("1 of 1 machines reported"), "{said:?}");
     assert_eq!(fs::read(fleet.place("good/runs/night-1/plan.json")).unwrap(), plan);
+    assert!(fs::metadata(fleet.export()).unwrap().len() > 1_000);
 }
 
 impl Fleet {
@@ -157,8 +174,8 @@ impl Fleet {
     }
 }
 
-/// File systems over those of this machine, whose changes lie in memory: what is installed goes with
-/// the namespace.
+/// File systems over those of this machine, whose changes lie in memory: what is installed goes
+/// with the namespace.
 const OVERLAYS: &str = "mount -t tmpfs none \"$1\"
 for place in etc opt usr var; do
     mkdir \"$1/$place\" \"$1/$place.work\"
@@ -177,8 +194,8 @@ fn a_machine_without_tardy_gets_the_package() {
     let package = fleet.place("package");
     fs::create_dir_all(package.join("DEBIAN")).unwrap();
     fs::create_dir_all(package.join("opt/tardy-test")).unwrap();
-    let control = "Package: tardy-test\nVersion: 1\nArchitecture: all\nMaintainer: t <t@localhost>\n\
-                   Description: a test\n";
+    let control = "Package: tardy-test\nVersion: 1\nArchitecture: all\n\
+                   Maintainer: t <t@localhost>\nDescription: a test\n";
     fs::write(package.join("DEBIAN/control"), control).unwrap();
     let program = package.join("opt/tardy-test/tardy");
     fs::write(&program, format!("#!/bin/sh\nexec {TARDY} \"$@\"\n")).unwrap();

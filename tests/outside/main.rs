@@ -45,6 +45,7 @@ mod flags;
 mod documents;
 mod fleet;
 mod fleet_ansible;
+mod fleet_kubernetes;
 mod flight;
 mod foreign_readers;
 mod full_disk;

@@ -15,6 +15,7 @@ use super::support::{Said, Store, TARDY, finish, in_guest, is_root, list, piped,
 
 const JOB: &str = include_str!("../../deploy/kubernetes/job.yaml");
 const SETUP: &str = include_str!("../../deploy/kubernetes/setup.yaml");
+const COLLECT: &str = include_str!("../../deploy/kubernetes/collect.sh");
 const POD: &str = include_str!("pod.sh");
 
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -170,6 +171,22 @@ fn the_job_of_a_node_measures_validly_hands_its_archive_over_and_continues() {
     let archive = pod.file("/results").join("night/node-1.tar.gz");
     let packed = fs::metadata(&archive).unwrap().len();
     assert!(packed > 1_000, "{packed}");
+    // The Job that collects makes rows of it.
+    let mut collector = Pod { store: Store::new(), capabilities: Vec::new(), mounts: Vec::new() };
+    let at = |name: &str| {
+        let directory = collector.store.path().join(name);
+        fs::create_dir(&directory).unwrap();
+        directory
+    };
+    let (job, work) = (at("job"), at("work"));
+    fs::write(job.join("collect.sh"), COLLECT).unwrap();
+    let results = pod.file("/results").to_owned();
+    collector.mounts = [("/job", job), ("/fleet", work), ("/results", results)]
+        .map(|(inside, here)| (inside.to_owned(), here, inside != "/job"))
+        .into();
+    let said = collector.run(&["/bin/sh", "/job/collect.sh"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.out, "nodes in /results/night/fleet.parquet: 1\n");
     // A Job of the same name measures nothing twice, and hands over again.
     fs::remove_file(&archive).unwrap();
     let said = pod.run(&["sh", "-c", &script]);
