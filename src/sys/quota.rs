@@ -105,7 +105,7 @@ pub fn has_hidden_groups(root: &Root) -> bool {
 
 /// The groups above the uppermost one that is visible at a mount.
 enum Above {
-    /// There are none.
+    /// The visible one is the kernel's uppermost.
     Nothing,
     /// Where they are visible all the same, innermost first.
     Shown(Vec<PathBuf>),

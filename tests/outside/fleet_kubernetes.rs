@@ -15,7 +15,7 @@ use super::{
 
 const README: &str = "deploy/kubernetes/README.md";
 
-/// A cluster of so many nodes, and a copy of the sources from which its commands start.
+/// A cluster, and a copy of the sources from which its commands start.
 struct Cluster(Store);
 
 impl Cluster {

@@ -89,6 +89,7 @@ mod root_pod;
 mod root_cures;
 mod root_settings;
 mod root_shield;
+mod root_systemd;
 mod root_tracefs;
 mod root_two_machines;
 mod root_vm;

@@ -20,8 +20,8 @@ const POD: &str = include_str!("pod.sh");
 
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Caveats that come from what a pod may do and see. Others depend on what else the machine does.
-const OF_THE_POD: [&str; 9] = [
+/// Caveats that come from what a program may do and see. Others depend on what else runs.
+pub(crate) const OF_THE_PLACE: [&str; 9] = [
     "no_real_time",
     "memory_not_locked",
     "dma_latency_not_held",
@@ -140,7 +140,7 @@ fn doubts(run: &Path) -> Vec<Value> {
     let record = fs::read(run.join("run.json")).unwrap();
     let record: Value = serde_json::from_slice(&record).unwrap();
     let is_doubt = |caveat: &&Value| {
-        caveat["effect"] != "informs" && OF_THE_POD.contains(&caveat["code"].as_str().unwrap())
+        caveat["effect"] != "informs" && OF_THE_PLACE.contains(&caveat["code"].as_str().unwrap())
     };
     list(&record["caveats"]).iter().filter(is_doubt).cloned().collect()
 }

@@ -35,6 +35,10 @@ const PROGRAMS: &[&str] = &[
     "tr", "true", "umount", "uname", "unshare", "wc",
 ];
 
+/// An init system, whose services a test starts; without its units.
+const SYSTEMD: &[&str] =
+    &["/usr/lib/systemd/systemd", "/usr/lib/systemd/systemd-executor", "/usr/bin/systemctl"];
+
 /// Kernel modules that loads and tests need.
 const MODULES: [&str; 7] =
     ["acpi_cpufreq", modules::CHECKSUM, "ext4", "loop", "msr", "sch_netem", "veth"];
@@ -162,6 +166,11 @@ impl TestGuest<'_> {
         image.program(self.tardy, "/init")?;
         for name in PROGRAMS {
             image.program(&program(name)?, &format!("/usr/bin/{name}"))?;
+        }
+        // A guest in counted time has no memory to spare. Newer versions alone have the executor.
+        let systemd = SYSTEMD.iter().filter(|file| Path::new(file).exists());
+        for file in systemd.filter(|_| !self.options.counted) {
+            image.program(Path::new(file), file)?;
         }
         for file in self.programs {
             // Once is enough: a guest in counted time has no memory to spare.
