@@ -24,7 +24,7 @@ $(LINTED): export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks rustdoc loom-if-changed deny advisories loom fuzz miri cross programs tests lab-tests vm account
 .PHONY: nightly stress long-build long-lab long-counted long-package long-prometheus
-.PHONY: browser vm-standard vm-special site package check-package reproducible crates licenses
+.PHONY: browser vm-standard vm-special site package check-package check-image reproducible crates licenses
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -149,7 +149,7 @@ vm:
 
 # What changes the whole machine, and the shield of cgroup v2: all else runs on the host as root.
 vm-standard: programs
-	target/debug/xtask vm $(BUSY) --passed $(PASSED) --filter root_vm:: \
+	target/debug/xtask vm $(BUSY) --passed $(PASSED) --filter root_vm:: --also root_systemd:: \
 		--also a_busy_task_is_moved_off_the_shielded_cpu
 
 # Those where every microsecond counts.
@@ -226,7 +226,7 @@ long-vm-%: programs
 long-truth-%: programs
 	TARDY_TEST_KERNEL=$* cargo test --workspace --locked --test counted
 
-long-package: package check-package
+long-package: package check-package check-image
 
 bench: build
 	@tools/setup test
@@ -255,6 +255,10 @@ package:
 # The package in a fresh Debian: installed, run, purged.
 check-package:
 	tools/check-package $(SUITE)
+
+# The image for Kubernetes, built without a container runtime.
+check-image:
+	tools/check-image
 
 # The program of a release, built in two directories, is the same.
 reproducible:

@@ -46,6 +46,7 @@ mod documents;
 mod fleet;
 mod fleet_ansible;
 mod fleet_kubernetes;
+mod fleet_systemd;
 mod flight;
 mod foreign_readers;
 mod full_disk;
