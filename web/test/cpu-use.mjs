@@ -21,6 +21,8 @@ function graph(roots, merged = 0, merged_weight = 0) {
 const LONG = 'std::sys::backtrace::__rust_begin_short_backtrace<alloc::boxed::Box<dyn core::ops::FnOnce<(), Output = ()>>>';
 
 /** Half of the time idle, the rest a program, its writes to pipes and a softirq. */
+const OWN_TIME = 'The CPU time of ctl in its late cycles (60 samples): 80% filter_block, 20% system call write.';
+
 export function profiled(run, late = true) {
   const sender = ['task', 'hackbench', 400, [
     ['user', 'main', 380, [['user', LONG, 120, [], '/usr/bin/hackbench'],
@@ -38,14 +40,22 @@ export function profiled(run, late = true) {
     flame,
   };
   const waits = graph([['cause', 'interrupts off in console_unlock', 900000, [['kernel', 'do_syscall_64', 900000, [['kernel', '_printk', 900000]]]]], ['cause', 'softirq NET_RX', 100000]]);
-  return { ...run, cpu_use: { profile, late: late ? { peaks: 100, flame: waits } : null, damage: '' } };
+  return { ...run, cpu_use: { profile, late: late ? { peaks: 100, flame: waits } : null, own_time: late ? [OWN_TIME] : [], damage: '' } };
 }
 
 export async function cpuUseUsed(page) {
   if (await page.locator('.flame').count() === 0) return [];
   const reasons = [];
-  for (const act of [drawn, deep, zoomed, byKeys, searched, idle, late, pointed]) reasons.push(...(await act(page)).map((text) => `flame graph, ${act.name}: ${text}`));
+  for (const act of [ownTime, drawn, deep, zoomed, byKeys, searched, idle, late, pointed]) reasons.push(...(await act(page)).map((text) => `flame graph, ${act.name}: ${text}`));
   return reasons;
+}
+
+/** What threads did in their late cycles is said with the causes. */
+async function ownTime(page) {
+  const known = await page.evaluate(() => JSON.parse(document.getElementById('tardy-data').textContent).runs.some((run) => run.cpu_use.own_time.length));
+  const cause = page.locator('#cause');
+  const said = await cause.count() > 0 && (await cause.textContent()).includes(OWN_TIME);
+  return said === known ? [] : [known ? 'what threads did is not said' : 'what threads did is said of others'];
 }
 
 const boxes = (page) => page.locator('.flame').first().locator('.flame-place').count();

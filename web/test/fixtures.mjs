@@ -224,7 +224,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 3, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, without_host: [], deadlines: [], cpu_use: { profile: null, late: null, damage: '' }, tail: tail(run.record), samples: WAKE_UPS, drawn: WAKE_UPS, between: [], scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null, trend: null,
+    runs: runs.map((run) => ({ ...UNSEEN, without_host: [], deadlines: [], cpu_use: { profile: null, late: null, own_time: [], damage: '' }, tail: tail(run.record), samples: WAKE_UPS, drawn: WAKE_UPS, between: [], scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null, trend: null,
   };
 }
 

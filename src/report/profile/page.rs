@@ -10,6 +10,8 @@ use crate::{
 
 /// Tasks and functions in the tables of a page.
 const MOST_ROWS: usize = 15;
+/// Names of threads whose late cycles are told of.
+const MOST_NAMES: usize = 5;
 /// Characters of a name in these.
 const LONGEST: usize = 160;
 
@@ -21,6 +23,10 @@ pub struct PageCpuUse {
     pub profile: Option<PageProfile>,
     /// Of late moments only; null where no peak was traced.
     pub late: Option<PageLateUse>,
+    /// What threads of an attached program did in their late cycles, in a sentence for each name;
+    /// empty without late cycles or a profile.
+    #[serde(default)]
+    pub own_time: Vec<String>,
     /// What is wrong with the profile; empty where nothing is.
     pub damage: String,
 }
@@ -76,8 +82,11 @@ impl PageCpuUse {
             Err(damage) => (None, damage.to_string()),
         };
         let cpus = super::online(&run.document);
+        let own_time = profile.as_ref().map(super::own_time).unwrap_or_default();
+        let own_time = own_time.iter().take(MOST_NAMES).map(|own| format!("{}.", own.sentence()));
+        let own_time = own_time.collect();
         let profile = profile.map(|profile| PageProfile::of(&profile, cpus));
-        Self { profile, late: (!peaks.is_empty()).then(late), damage }
+        Self { profile, late: (!peaks.is_empty()).then(late), own_time, damage }
     }
 }
 

@@ -21,6 +21,7 @@ export function causeSection(context: Context): HTMLElement | null {
     h('div', { class: 'columns', 'data-runs': runs.length }, ...runs.map((run, index) => h('div', { class: 'run-column' },
       runs.length > 1 ? h('h3', { class: 'run-name' }, runMark(index), run.record.name) : null,
       blameBars(run, keys) ?? h('p', { class: 'muted' }, `What ${run.peaks.peaks.length ? 'all ' : ''}late ${run.samples.many}${run.peaks.peaks.length ? ' together' : ''} were spent on was not recorded${whyNot(run) ? `: ${whyNot(run)}` : ''}.`),
+      ...run.cpu_use.own_time.map((what) => h('p', {}, what)),
       ...run.peaks.damaged.map((what) => h('p', { class: 'notice' }, `Damaged: ${what}`))))),
     ranked.length ? peaksPart(context, ranked, keys) : null);
 }
