@@ -318,3 +318,21 @@ fn names(all: &BTreeSet<String>) -> String {
     }
     words.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_machines_of_one_name_are_two_and_one_without_an_id_is_known_by_its_name() {
+        let key = |id: Option<&str>| TrendKey {
+            machine: "vm".into(),
+            conditions: id.map(|id| (alike::MACHINE_ID.into(), id.into())).into_iter().collect(),
+            ..TrendKey::default()
+        };
+        let [a, b, old] = [Some("a"), Some("b"), None].map(key);
+        assert_eq!(differences(&a, &b), BTreeSet::from([MACHINE.to_owned()]));
+        assert_eq!(differences(&a, &old), BTreeSet::new());
+        assert_eq!(differences(&a, &a), BTreeSet::new());
+    }
+}
