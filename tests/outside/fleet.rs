@@ -231,7 +231,7 @@ fn the_dashboard_and_the_rules_ask_for_metrics_that_are_written() {
 }
 
 #[test]
-#[ignore = "long: DuckDB merges 16 million rows in 128 MB"]
+#[ignore = "long: DuckDB merges 8 million rows in 128 MB"]
 fn a_fleet_is_merged_night_by_night_in_bounded_memory() {
     if !has_modules() {
         return;
@@ -239,7 +239,7 @@ fn a_fleet_is_merged_night_by_night_in_bounded_memory() {
     let place = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/scale_fleet.py");
     let mut command = python();
-    command.arg(script).arg(place.path()).args(["200", "4", "20", "1000", "128"]);
+    command.arg(script).arg(place.path()).args(["100", "4", "20", "1000", "128"]);
     let said = finish(piped(&mut command));
     assert_eq!(said.code, Some(0), "{}", said.err);
     let found: Value = serde_json::from_str(&said.out).unwrap();

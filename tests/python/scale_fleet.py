@@ -46,6 +46,7 @@ def query(view, sql, out):
     temporary = place / "temporary"
     own = duckdb.connect()
     own.execute(f"set memory_limit = '{limit_mb}MB'; set threads = 2")
+    own.execute("set enable_progress_bar = false")
     own.execute(f"set temp_directory = '{temporary}'; set preserve_insertion_order = false")
     own.execute(f"create view histograms as {view}")
     own.execute("pragma enable_profiling = 'no_output'")
@@ -54,8 +55,8 @@ def query(view, sql, out):
     took = time.monotonic() - began
     profile = json.loads(own.get_profiling_information(format="json"))
     rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    spilled = profile.get("system_peak_temp_dir_size", 0) >> 20
-    return {"s": round(took, 1), "rss_mb": rss_mb, "spilled_mb": spilled}
+    written = profile["io"]["total_bytes_written"] - pathlib.Path(out).stat().st_size
+    return {"s": round(took, 1), "rss_mb": rss_mb, "spilled_mb": written >> 20}
 
 
 POOL = multiprocessing.get_context("spawn")
