@@ -221,7 +221,11 @@ impl MeasuringFlags {
             planned.push(own.with_context(place)?);
         }
         if let Some(refusal) = gates.refusal_of_plan(&planned) {
-            bail!("{shown}: gate {refusal}");
+            let is_its = |text: &str| refusal.starts_with(&format!("\"{text}\""));
+            match plan.gates.iter().find(|gate| is_its(&gate.text)) {
+                Some(gate) => bail!(gate.refusal(&shown, &refusal)),
+                None => bail!("--gate {refusal}"),
+            }
         }
         let id = new_id()?;
         let (directory, name) = self.place(store, &[verb, &plan.name], &id)?;

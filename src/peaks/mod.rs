@@ -98,6 +98,8 @@ pub(crate) struct BlameOptions {
     pub keep: usize,
     /// Instead all over this, ns.
     pub peak_over_ns: Option<i64>,
+    /// A latency over this ends the run, and so is late; ns.
+    pub stop_over_ns: Option<i64>,
     /// This is a virtual machine.
     pub virtual_machine: bool,
     /// The threads are another program's, and run on any CPU.
@@ -206,8 +208,9 @@ impl Blamer {
     /// The thresholds to begin with: the warm-up's 99th and 99.9th percentile, ns.
     pub(crate) fn begin(&mut self, thread: usize, p99_ns: i64, p999_ns: i64) {
         self.follow_p99(thread, p99_ns);
+        let over_ns = self.wishes.stop_over_ns.unwrap_or(i64::MAX);
         if let Some(progress) = self.progress.get_mut(thread) {
-            progress.least_peak_ns = p999_ns;
+            progress.least_peak_ns = p999_ns.min(over_ns);
         }
     }
 
@@ -218,7 +221,8 @@ impl Blamer {
         if let (Some(me), Some(it)) = (self.followed.get(thread), self.progress.get_mut(thread)) {
             it.smis.begin(self.source.smis(me.cpu));
         }
-        let over_ns = self.wishes.peak_over_ns.unwrap_or(i64::MAX);
+        let limits = [self.wishes.peak_over_ns, self.wishes.stop_over_ns];
+        let over_ns = limits.into_iter().flatten().min().unwrap_or(i64::MAX);
         let kind = self.kind(thread);
         if let Some(progress) = self.progress.get_mut(thread) {
             let is_behind = progress.passed_over * FEW > progress.late;

@@ -192,6 +192,12 @@ fn the_threshold_follows_but_not_over_what_is_to_be_kept() {
     assert_eq!((record.threshold_ns, record.lowest_threshold_ns), (500, 100));
     assert_eq!(record.lost_events, 3);
     assert_eq!(blamer.threshold_ns(9), i64::MAX);
+    // What ends the run is late, however low its limit is.
+    let wishes = BlameOptions { stop_over_ns: Some(30_000), ..BlameOptions::default() };
+    let me = case([0; 5], Vec::new()).me;
+    let mut blamer = Blamer::new(vec![me], wishes, Box::new(Fake::default()));
+    blamer.begin(0, 50_000, 50_000);
+    assert_eq!((blamer.threshold_ns(0), blamer.progress[0].least_peak_ns), (30_000, 30_000));
 }
 
 #[test]

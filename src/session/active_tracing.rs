@@ -35,6 +35,7 @@ pub(super) struct TraceEnd {
 /// What a recorder must know of the run.
 pub(super) struct RecorderContext<'a> {
     pub wish: &'a TraceWish,
+    pub stop_over_ns: Option<i64>,
     pub virtual_machine: bool,
     pub directory: &'a RunDirectory,
     pub start_ns: i64,

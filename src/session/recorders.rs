@@ -33,6 +33,7 @@ impl Session {
         let housekeeping = self.housekeeping()?;
         let recording = RecorderContext {
             wish: &self.plan.trace,
+            stop_over_ns: self.plan.stop_over_ns,
             virtual_machine: self.document.facts.virtualisation.is_some(),
             directory: &self.directory,
             start_ns: schedule.start_ns,

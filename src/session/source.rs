@@ -158,6 +158,7 @@ pub(super) fn wishes(
     BlameOptions {
         keep,
         peak_over_ns,
+        stop_over_ns: None,
         virtual_machine,
         roams,
         holds: HoldEvidence::default(),

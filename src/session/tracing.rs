@@ -318,7 +318,7 @@ impl Loaded {
         let machine = Box::new(ThisMachine::new(events, names, run.free, &measured));
         let kept = (run.wish.keep, run.wish.peak_over_ns);
         let asked = wishes(&measured, kept, run.virtual_machine, later.is_some());
-        let asked = BlameOptions { holds, ..asked };
+        let asked = BlameOptions { holds, stop_over_ns: run.stop_over_ns, ..asked };
         let room = PeakRoom::new(run.wish.peak_room);
         let files = BlameFiles::create(run.directory, room);
         let files = files.context("cannot write the run directory")?;

@@ -278,7 +278,11 @@ fn what_a_cell_cannot_be_is_refused_by_its_line_before_anything_is_measured() {
         ("interval =", "intervall =", "line 12: \"a\": unexpected argument '--intervall'"),
         ("samples = 2000", "duration = \"inf\"", "--duration inf: a cell of a plan has to end"),
         ("repeat = 2", "boxes = 2", "it wants two boxes, and this machine is one"),
-        ("repeat = 2", "repeat = 2\ngates = [\"missd=0\"]", "gate \"missd=0\": unknown metric"),
+        (
+            "repeat = 2",
+            "repeat = 2\ngates = [\"missd=0\"]",
+            "line 4: gates: \"missd=0\": unknown metric",
+        ),
     ] {
         let file = write(&store, &TINY.replace(line, other));
         let said = store.run(&["plan", &file, "--name=x"]);

@@ -165,23 +165,30 @@ fn show(listed: &[Listed], number: Option<usize>, is_json: bool) -> Result<Exit>
         return Ok(Exit::Done);
     }
     let mut out = String::new();
-    let is_elsewhere = |own: &Listed| own.remedy.as_ref().is_err_and(|why| why == ELSEWHERE);
-    let is_all_elsewhere = shown.iter().all(|(_, own)| is_elsewhere(own));
+    let shared = shared_refusal(&shown);
     for (number, own) in &shown {
         push(&mut out, *number, own);
-        if !is_all_elsewhere {
+        if shared.is_none() {
             push_remedy(&mut out, &own.remedy);
         }
     }
     if shown.is_empty() {
         out.push_str("No cause was found, so there is nothing to fix.\n");
-    } else if is_all_elsewhere {
-        out.push_str(&format!("No fix is offered: {ELSEWHERE}.\n"));
+    } else if let Some(why) = shared {
+        out.push_str(&format!("None has a fix: {why}.\n"));
     } else if shown.iter().any(|(_, own)| own.remedy.is_ok()) {
         out.push_str("Nothing was changed. --fix N --prove tries one and restores it.\n");
     }
     output::put(&fold(&out, output::width()))?;
     Ok(Exit::Done)
+}
+
+/// Why none of several causes has a fix, if it is the same of all.
+fn shared_refusal<'a>(shown: &[(usize, &'a Listed)]) -> Option<&'a str> {
+    let refusal = |own: &'a Listed| own.remedy.as_ref().err().map(String::as_str);
+    let mut all = shown.iter().map(|(_, own)| refusal(own));
+    let first = all.next()??;
+    (shown.len() > 1 && all.all(|own| own == Some(first))).then_some(first)
 }
 
 fn push(out: &mut String, number: usize, own: &Listed) {

@@ -57,6 +57,14 @@ pub(crate) struct RtlaStyle {
     pub(crate) has_index: bool,
 }
 
+impl RtlaStyle {
+    /// What readers of a kept file must know of the threads.
+    fn thread_remark(&self) -> &'static str {
+        let has_threads = self.columns.contains(&RtlaColumn::Thread);
+        if has_threads { ": Thr ends in user space" } else { "" }
+    }
+}
+
 /// A figure of a series, ns.
 type SeriesFigure = fn(&SeriesSummary) -> Option<i64>;
 
@@ -143,9 +151,12 @@ pub(crate) fn histogram(run: &CountedRun, style: &RtlaStyle) -> io::Result<Strin
     if style.has_header {
         let unit = if style.unit_ns == 1 { "nanoseconds (ns)" } else { "microseconds (us)" };
         out.push_str(&format!(
-            "# RTLA {} histogram\n# Time unit is {unit}\n# Duration: {}\n",
+            "# RTLA {} histogram\n# Time unit is {unit}\n# Duration: {}\n\
+             # Measured by tardy {}{}\n",
             style.tool,
-            duration(run.document.duration_ns)
+            duration(run.document.duration_ns),
+            env!("CARGO_PKG_VERSION"),
+            style.thread_remark()
         ));
         let headings: String = columns.iter().map(|own| format!("   {}", own.heading)).collect();
         out.push_str(&format!("{}{headings}\n", if style.has_index { "Index" } else { "" }));

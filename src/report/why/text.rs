@@ -129,8 +129,10 @@ fn late_cycles(why: &WhyReport, document: &Document) -> String {
     let over = |own: &JudgedCycles<'_>| own.row.over.map_or(0, |over| over.cycles);
     // The last cycle of a thread that ends is counted, but the record ends before it.
     let all = analysed.saturating_add(skipped).max(judged.iter().map(over).sum());
-    let mut text = match all - analysed {
-        0 => format!("All {} were analyzed", many(all, "late cycle")),
+    let mut text = match (analysed, all) {
+        (1, 1) => "The only late cycle was analyzed".to_owned(),
+        (1, _) => format!("1 of {} was analyzed", many(all, "late cycle")),
+        _ if analysed == all => format!("All {} were analyzed", many(all, "late cycle")),
         _ => format!("{} of {} were analyzed", count(analysed), many(all, "late cycle")),
     };
     text.push_str(if skipped > 0 { ", the latest first" } else { "" });
@@ -158,13 +160,15 @@ fn counted(why: &WhyReport) -> String {
             count(why.peaks_found)
         ),
         0 => format!("No sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
-        blamed => format!(
-            "{} {} that were {} than {} were analyzed",
-            count(blamed),
-            why.sample.many(),
-            why.sample.late(),
-            Nanos(if has_risen { lowest_ns } else { last_ns })
-        ),
+        blamed => {
+            let (were, samples) = match blamed {
+                1 => ("was", why.sample.one()),
+                _ => ("were", why.sample.many()),
+            };
+            let late = why.sample.late();
+            let over = Nanos(if has_risen { lowest_ns } else { last_ns });
+            format!("{} {samples} that {were} {late} than {over} {were} analyzed", count(blamed))
+        }
     };
     if why.blamed > 0 && has_risen {
         let late = why.sample.late();

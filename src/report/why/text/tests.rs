@@ -23,6 +23,8 @@ fn a_count_goes_with_the_threshold_above_which_it_was_counted() {
     assert_eq!(said(50_000), wanted);
     let steady = "245 wake-ups that were later than 242 us were analyzed.";
     assert_eq!([said(242_000), said(0)], [steady, steady]);
+    let why = WhyReport { threshold_ns: 45_000, blamed: 1, ..WhyReport::default() };
+    assert_eq!(counted(&why), "1 wake-up that was later than 45.0 us was analyzed.");
     let why = WhyReport {
         sample: SampleName::RoundTrip,
         threshold_ns: 90_000,
