@@ -9,6 +9,7 @@ mod threads;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Subcommand};
+use rustix::process::geteuid;
 
 pub(super) use self::others::{with_mode, with_tip};
 use self::{histogram::HistogramFlags, threads::ThreadFlags};
@@ -18,12 +19,13 @@ use crate::{
         CountedRun,
         rtla::{RtlaColumn, RtlaStyle, histogram, stopped_at, summary},
     },
+    kernel::can_trace,
     plain::plain,
     report::{
         terminal::{fold, push_caveat},
         why,
     },
-    run::{Document, Run, RunDirectory, Status},
+    run::{Document, Run, RunDirectory, Status, TraceMode},
     store::Store,
 };
 
@@ -180,6 +182,11 @@ enum RtlaForm {
     Cause,
 }
 
+/// Whether tracing is worth a try: root has the kernel's own tracer without BPF, too.
+fn may_trace() -> bool {
+    geteuid().is_root() || can_trace().is_ok()
+}
+
 /// The longest time that is taken, us: an hour.
 const MOST_US: u64 = 3_600_000_000;
 
@@ -202,7 +209,8 @@ impl TimerFlags {
         check_us("-a", self.auto)?;
         check_us("-T", self.thread)?;
         let trace = match (self.no_aa, has_irq || limit_us.is_some()) {
-            (true, true) => "stages",
+            (true, true) if may_trace() => "stages",
+            (true, true) => "off",
             (true, false) => "off",
             (false, true) if self.stack.is_some() => "peaks",
             (false, true) => "auto",
@@ -289,7 +297,8 @@ impl OsnoiseHistFlags {
         let mut words = self.threads.words("noise", "other")?;
         // -a counts from 1 us on there, too.
         let threshold_us = if self.auto.is_some() { 1 } else { self.threshold };
-        let trace = if self.auto.is_some() { "peaks" } else { "off" };
+        let is_traced = self.auto.is_some() && may_trace();
+        let trace = if is_traced { "peaks" } else { "off" };
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
         // A gap of the threshold itself counts.
         add("--gap-over", format!("{}ns", threshold_us * 1_000 - 1));
@@ -340,7 +349,7 @@ impl RtlaPlan {
     fn put(mut self, document: &Document, held: &RunDirectory) -> Result<()> {
         let run = Run::of(held.path(), document.clone());
         let counted = CountedRun::read(run).map_err(|what| anyhow!(what))?;
-        self.leave_out_untraced(document);
+        self.leave_out_untraced(document)?;
         match self.form {
             RtlaForm::Histogram => output::put_columns(&histogram(&counted, &self.style)?)?,
             RtlaForm::Summary => output::put_columns(&summary(&counted, &self.style))?,
@@ -349,8 +358,12 @@ impl RtlaPlan {
         if document.status == Status::StoppedOver {
             let at = stopped_at(&counted).map(|at| format!("{at}\n")).unwrap_or_default();
             output::put(&format!("rtla {} hit stop tracing\n{at}", self.style.tool))?;
-            if self.is_explained {
-                self.put_causes(document, held)?;
+            match document.trace.found {
+                TraceMode::Off if self.is_explained => {
+                    output::notice("Nothing was traced, and nothing shows why it was late.");
+                }
+                _ if self.is_explained => self.put_causes(document, held)?,
+                _ => {}
             }
         }
         if !self.is_quiet {
@@ -362,14 +375,20 @@ impl RtlaPlan {
     }
 
     /// Leaves the columns of interrupts out if the run has none, and says why.
-    fn leave_out_untraced(&mut self, document: &Document) {
+    ///
+    /// # Errors
+    /// No other column was asked for.
+    fn leave_out_untraced(&mut self, document: &Document) -> Result<()> {
         let is_traced = document.series.iter().any(|series| series.name.ends_with("/irq"));
         if is_traced || !self.style.columns.contains(&RtlaColumn::Irq) {
-            return;
+            return Ok(());
         }
         self.style.columns.retain(|own| *own != RtlaColumn::Irq);
         let why = document.trace.why_not.clone().unwrap_or_else(|| "nothing was traced".into());
-        output::notice(&format!("IRQ: not measured, and left out: {}", why.trim_end_matches('.')));
+        let why = why.trim_end_matches('.');
+        ensure!(!self.style.columns.is_empty(), "--no-thread: IRQ was not measured: {why}");
+        output::notice(&format!("IRQ: not measured, and left out: {why}"));
+        Ok(())
     }
 
     /// What the worst latency waited for.

@@ -79,6 +79,13 @@ impl SeriesCounts {
         found
     }
 
+    /// The number of samples of a series.
+    #[must_use]
+    pub fn count(&self, number: usize) -> u64 {
+        let blocks = self.series.get(number).into_iter().flatten().flatten();
+        blocks.flat_map(|block| block.iter()).fold(0, |sum, own| sum.saturating_add(*own))
+    }
+
     /// Makes room for one more series; its number.
     pub fn push(&mut self) -> usize {
         self.series.push(Vec::new());

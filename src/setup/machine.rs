@@ -1,6 +1,13 @@
 //! Which machine this is: its own id, and the labels that its owner gave it.
 
-use std::{collections::BTreeMap, env, fs, io, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::OpenOptions,
+    io::{self, ErrorKind, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -19,6 +26,9 @@ const LABELS_VARIABLE: &str = "TARDY_LABELS";
 
 /// More labels would make every metric long.
 const MOST_LABELS: usize = 8;
+
+/// Bytes from which on a file is too large.
+const LARGEST: u64 = (64 << 10) + 1;
 
 /// Characters of a name or a value.
 const LONGEST: usize = 63;
@@ -68,10 +78,24 @@ pub fn labels() -> Result<BTreeMap<String, String>, LabelsError> {
     let named = env::var_os(LABELS_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
     let is_named = named.is_some();
     let file = named.unwrap_or_else(|| LABELS.into());
-    match fs::read_to_string(&file) {
+    match read(&file) {
         Ok(text) => parse(&text).map_err(|why| LabelsError::Invalid { file, why }),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => Ok(BTreeMap::new()),
         Err(error) => Err(LabelsError::Unread { file, source: error }),
+    }
+}
+
+/// A file of labels. A FIFO has none, and would be waited for.
+fn read(file: &Path) -> io::Result<String> {
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    if !opened.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidData, "it is not a file"));
+    }
+    let mut text = String::new();
+    opened.take(LARGEST).read_to_string(&mut text)?;
+    match text.len() as u64 {
+        LARGEST => Err(io::Error::new(ErrorKind::InvalidData, "it is larger than 64 KiB")),
+        _ => Ok(text),
     }
 }
 
@@ -127,7 +151,25 @@ fn is_value(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
+
+    #[test]
+    fn what_is_no_short_file_has_no_labels_and_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let (fifo, large) = (place.path().join("fifo"), place.path().join("large"));
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+        fs::write(&large, "#".repeat(1 << 20)).unwrap();
+        let says = |file: &Path| read(file).unwrap_err().to_string();
+        assert_eq!(says(&fifo), "it is not a file");
+        assert_eq!(says(&large), "it is larger than 64 KiB");
+        assert_eq!(says(Path::new("/dev/zero")), "it is not a file");
+        fs::write(&large, "rack=r1\n").unwrap();
+        assert_eq!(read(&large).unwrap(), "rack=r1\n");
+    }
 
     #[test]
     fn the_id_is_that_of_systemd_and_needs_a_whole_machine_id() {

@@ -3,7 +3,10 @@
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
-use crate::run::{Caveat, Document, ProbeRecord, Run, SeriesSummary, counts::SeriesCounts};
+use crate::{
+    run::{Caveat, Document, ProbeRecord, Run, SeriesSummary, Status, counts::SeriesCounts},
+    units::{count, many},
+};
 
 /// A bucket of a histogram: its lowest and its highest value, ns, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,9 @@ impl CountedRun {
             .map_err(|error| damaged(error.to_string()))?;
         if let Some(refusal) = counts.refusal() {
             return Err(damaged(refusal));
+        }
+        if let Some(lack) = lack(&run.document, &counts) {
+            return Err(damaged(lack));
         }
         let step_ns = step_ns(&run.document);
         Ok(Self { document: run.document, counts, step_ns })
@@ -120,6 +126,26 @@ impl CountedRun {
     }
 }
 
+/// What the log of a run that has ended lacks of the samples in its record, as that of a copy that
+/// was cut off does.
+fn lack(document: &Document, counts: &SeriesCounts) -> Option<String> {
+    if matches!(document.status, Status::Running | Status::Crashed) {
+        return None;
+    }
+    document.series.iter().enumerate().find_map(|(number, series)| {
+        let outside = series.early.saturating_add(series.above);
+        let (found, all) = (counts.count(number), series.count.saturating_sub(outside));
+        (found < all).then(|| {
+            format!(
+                "it has {} of the {} of {}: it was cut off; copy the run again",
+                count(found),
+                many(all, "sample"),
+                series.name
+            )
+        })
+    })
+}
+
 /// What a caveat says of hidden samples.
 fn hidden_samples(caveat: &Caveat) -> Option<HiddenSamples> {
     let value = |name: &str| caveat.values.get(name)?.as_u64();
@@ -176,6 +202,23 @@ pub(super) mod tests {
         assert_eq!(run("a", 900_000).unwrap().moves_ns(1_000), None);
         let moves_ns = run("b", 9_000_000).unwrap().moves_ns(1_000);
         assert!(moves_ns.is_some_and(|ns| (1_000..=9_000).contains(&ns)), "{moves_ns:?}");
+    }
+
+    #[test]
+    fn a_log_that_was_cut_off_is_damaged_unless_the_run_was_killed() {
+        let place = tempfile::tempdir().unwrap();
+        let blocks = vec![vec![9_000; 20], vec![8_000; 20]];
+        let run = crate::report::fixture::written(place.path(), &[("cpu0", blocks)]);
+        let log = place.path().join("series.hlog");
+        let text = std::fs::read_to_string(&log).unwrap();
+        let last = text.rfind("Tag=").unwrap();
+        std::fs::write(&log, &text[..last]).unwrap();
+        let said = CountedRun::read(run.clone()).unwrap_err();
+        let lack = "it has 20 of the 40 samples of cpu0: it was cut off; copy the run again";
+        assert!(said.ends_with(lack), "{said}");
+        let mut killed = run;
+        killed.document.status = Status::Crashed;
+        assert!(CountedRun::read(killed).is_ok());
     }
 
     #[test]
