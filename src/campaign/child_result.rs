@@ -1,11 +1,11 @@
 //! What a child measured: its run is taken from the directory that was made for it, and only where
 //! it is the run that was asked for.
 
-use std::path::Path;
+use std::{io, path::Path};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result, anyhow};
 
-use crate::run::{PlanCell, Run, RunDirectory};
+use crate::run::{CellStatus, OpenError, PlanCell, PlanRecord, Run, RunDirectory, TakeError};
 
 /// The run of a cell that was begun, below the directory of its plan, which is held open.
 ///
@@ -21,6 +21,49 @@ pub(crate) fn cell_run(plan: &RunDirectory, cell: &PlanCell) -> Result<Run> {
     let run = run.with_context(|| path.display().to_string())?;
     // Nobody else can put another in its place: all directories on the way are the caller's own.
     Ok(Run::of(plan.path().join(path), run.document))
+}
+
+/// Makes of a record what there is to do yet: failed cells are pending again, and so are measured
+/// ones whose run is damaged or gone. Gives what is said of the latter.
+///
+/// # Errors
+/// A run that is there, and is not the cell's own.
+pub(crate) fn take_up(plan: &RunDirectory, record: &mut PlanRecord) -> Result<Vec<String>> {
+    let mut lost = Vec::new();
+    for cell in &mut record.cells {
+        match cell.status {
+            CellStatus::Pending => {}
+            CellStatus::Failed => cell.status = CellStatus::Pending,
+            CellStatus::Measured => {
+                let Some(path) = &cell.path else { continue };
+                let Err(error) = cell_run(plan, cell) else { continue };
+                lost.push(lost_run(path, error)?);
+                cell.status = CellStatus::Pending;
+                (cell.validity, cell.run_status, cell.taken_ns) = (None, None, None);
+            }
+        }
+    }
+    Ok(lost)
+}
+
+/// What is said of a run that is damaged or gone.
+///
+/// # Errors
+/// Any other error: measured again, the cell would have two runs.
+fn lost_run(path: &str, error: Error) -> Result<String> {
+    use OpenError::{Damaged, NoRun, Refused};
+    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match error.downcast_ref::<TakeError>() {
+        Some(TakeError::Unread(NoRun { .. })) => Ok(format!("{path}: the run is missing")),
+        Some(TakeError::Unread(Damaged { .. } | Refused { .. })) => Ok(format!("{error:#}")),
+        Some(TakeError::OtherRun(_) | TakeError::OtherProbe { .. }) => {
+            Err(anyhow!("{error:#}; move it away, and the cell is measured again"))
+        }
+        None if error.downcast_ref::<io::Error>().is_some_and(is_absent) => {
+            Ok(format!("{path}: the run is missing"))
+        }
+        _ => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ mod settings;
 
 pub(crate) use ab::{Ab, AbEvent, AbProgress, run};
 pub(crate) use ab_plan::{AbRequest, SideRequest};
-pub(crate) use child_result::cell_run;
+pub(crate) use child_result::{cell_run, take_up};
 pub(crate) use plan_request::{PlanProgress, PlanRequest, PlanSource, PlanView};
 pub(crate) use plan_run::run_plan;
 pub(crate) use settings::{SettingsProgress, SettingsRequest, try_settings};

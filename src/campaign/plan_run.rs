@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
-    child_result::cell_run,
+    child_result::{cell_run, take_up},
     child_run::{ChildOrder, ChildRuns},
     commands::{Commands, UserCommand},
     lock::locked,
@@ -100,9 +100,7 @@ impl PlanCampaign {
             record.sittings += 1;
             directory.own_below(Path::new(CELLS)).with_context(cannot)?
         };
-        for cell in record.cells.iter_mut().filter(|cell| cell.status == CellStatus::Failed) {
-            cell.status = CellStatus::Pending;
-        }
+        take_up(&directory, &mut record).with_context(|| place.display().to_string())?;
         (record.status, record.ended_at, record.error) = (PlanStatus::Running, None, None);
         let log = |name: &str| match record.sittings {
             ..=1 => format!("{name}.log"),

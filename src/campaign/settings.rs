@@ -191,7 +191,8 @@ fn figures(
     let own = record.blocks.iter().filter(|block| block.compared);
     let read = own.map(|block| {
         let below = directory.own_below(Path::new(&block.path))?;
-        Ok(blocks::read(&below, None, &[])?.1)
+        let read = blocks::read(&below, None, &[]).with_context(|| block.path.clone())?;
+        Ok(read.1)
     });
     compare_pairs(&read.collect::<Result<Vec<_>>>()?, record.seed)
 }

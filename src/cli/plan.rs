@@ -25,7 +25,7 @@ use super::{
 };
 use crate::limits::plan::MOST_CELLS;
 use crate::{
-    campaign::{PlanProgress, PlanRequest, PlanSource, PlanView, cell_run, run_plan},
+    campaign::{PlanProgress, PlanRequest, PlanSource, PlanView, cell_run, run_plan, take_up},
     plain::{plain, plain_path, shell_word},
     plan::{Plan, PlanRow},
     report::{gate_decision::GateResult, plan as text},
@@ -107,6 +107,13 @@ pub(super) struct PlanText {
     pub name: String,
 }
 
+/// A plan of an earlier sitting.
+struct ResumedPlan {
+    request: PlanRequest,
+    /// What is said of runs that are damaged or gone.
+    lost: Vec<String>,
+}
+
 /// The record, and what gates came to.
 #[derive(Serialize)]
 struct ShownPlan<'a> {
@@ -128,7 +135,8 @@ impl MeasuringFlags {
     ) -> Result<Exit> {
         let (request, gates) = match text {
             None => {
-                let request = self.resumed(store)?;
+                let ResumedPlan { request, lost } = self.resumed(store)?;
+                lost.iter().for_each(|run| output::warn(&plain(run)));
                 let gates = with_those_of(&self.gates, &request.record)?.find(store)?;
                 (request, gates)
             }
@@ -194,7 +202,7 @@ impl MeasuringFlags {
     /// A record that cannot be read.
     pub(super) fn resumed_plan(&self, store: &Store) -> Result<Option<String>> {
         let found = self.resume.is_some().then(|| self.resumed(store)).transpose()?;
-        Ok(found.map(|request| request.record.plan))
+        Ok(found.map(|resumed| resumed.request.record.plan))
     }
 
     /// Whether only the result is printed.
@@ -236,7 +244,7 @@ impl MeasuringFlags {
         Ok(PlanRequest { record, source, directory, store })
     }
 
-    fn resumed(&self, store: &Store) -> Result<PlanRequest> {
+    fn resumed(&self, store: &Store) -> Result<ResumedPlan> {
         let asked = self.resume.clone().unwrap_or_default();
         let last = asked.to_str().filter(|name| is_last(name));
         let directory = match last {
@@ -252,12 +260,15 @@ impl MeasuringFlags {
             anyhow::anyhow!("--resume {shown}: {what}: {error}{hint}")
         })?;
         let mut record = PlanRecord::read_own(&held, &directory).context("--resume")?;
-        for cell in record.cells.iter_mut().filter(|cell| cell.status == CellStatus::Failed) {
-            cell.status = CellStatus::Pending;
-        }
+        let shown = || format!("--resume {}", plain_path(&directory));
+        let lost = take_up(&held, &mut record).with_context(shown)?;
+        let said = |run: &String| {
+            format!("{}; the cell is to be measured again", directory.join(run).display())
+        };
+        let lost = lost.iter().map(said).collect();
         self.set_budget(&mut record);
         let (source, store) = (PlanSource::Resumed(held), store.root().to_owned());
-        Ok(PlanRequest { record, source, directory, store })
+        Ok(ResumedPlan { request: PlanRequest { record, source, directory, store }, lost })
     }
 
     fn set_budget(&self, record: &mut PlanRecord) {
@@ -309,7 +320,7 @@ impl MeasuringFlags {
                 });
                 continue;
             };
-            let run = cell_run(directory, cell)?;
+            let run = cell_run(directory, cell).with_context(|| shown.to_owned())?;
             let results = gates.of_run(&run.document).decide_limits(&run)?;
             exit = exit.worst(gates::exit(&run.document, results.as_deref()));
             let named = |result| CellGate { cell: path.clone(), result };

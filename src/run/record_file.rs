@@ -74,6 +74,19 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The same of a directory that is held open, and that the caller names: what is in it is
+    /// called by its name alone.
+    pub(super) fn in_held(self) -> Self {
+        let name = |path: PathBuf| path.file_name().map(PathBuf::from).unwrap_or(path);
+        match self {
+            Self::NoRun { source, .. } => Self::NoRun { path: "it".into(), source },
+            Self::Unreadable { path, source } => Self::Unreadable { path: name(path), source },
+            Self::Damaged { path, what } => Self::Damaged { path: name(path), what },
+            Self::Refused { path, what } => Self::Refused { path: name(path), what },
+            Self::Newer { path, found } => Self::Newer { path: name(path), found },
+        }
+    }
+
     /// Of the run in `path`, where its record could not be opened or read.
     pub(super) fn unread(path: &Path, source: io::Error) -> Self {
         match source.kind() {

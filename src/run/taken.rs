@@ -35,9 +35,10 @@ impl RunDirectory {
     /// `tardy run` measure. Its path leads there as long as this directory is open.
     ///
     /// # Errors
-    /// It cannot be read, or it is another run.
+    /// It cannot be read, or it is another run. The caller says which directory it is.
     pub fn take_run(&self, id: Option<&str>, words: &[String]) -> Result<Run, TakeError> {
-        let run = Run::open(&self.path())?;
+        // Its path means nothing to people, nor to anybody after this process.
+        let run = Run::open(&self.path()).map_err(OpenError::in_held)?;
         if let Some(distrust) = run.author().and_then(|author| author.distrust()) {
             return Err(TakeError::Distrusted(distrust));
         }

@@ -199,6 +199,38 @@ fn a_cell_that_ended_after_its_plan_was_killed_is_not_measured_again() {
 }
 
 #[test]
+fn a_run_that_is_damaged_or_gone_is_measured_again_beside_what_is_left() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    assert_eq!(store.run(&["plan", &file, "--name=x", "--quiet"]).code, Some(0));
+    let run = |cell: &str| place(&store).join("cells").join(cell).join("run.json");
+    let text = fs::read_to_string(run("0001")).unwrap();
+    fs::write(run("0001"), &text[..text.len() / 2]).unwrap();
+    fs::remove_file(run("0002")).unwrap();
+    fs::remove_dir_all(place(&store).join("cells/0003")).unwrap();
+    let check = store.run(&["plan", "--resume", "runs/x/", "--check"]);
+    assert!(check.code == Some(0) && check.out.contains("3 cells, about"), "{check:?}");
+    let told = "runs/x/cells/0001: run.json is damaged: EOF";
+    assert!(check.err.contains(told) && !check.err.contains("/proc/"), "{check:?}");
+    assert_eq!(check.err.matches(": the run is missing; the cell is").count(), 2, "{check:?}");
+    assert_eq!(of(&record(&store), "status"), ["measured"; 4], "nothing is changed by --check");
+    let done = store.run(&["plan", "--resume", "x", "--quiet"]);
+    assert_eq!((done.code, done.err.matches("is to be measured again").count()), (Some(0), 3));
+    assert_eq!(of(&record(&store), "status"), ["measured"; 4]);
+    let paths = ["cells/0001-2", "cells/0002-2", "cells/0003", "cells/0004"];
+    assert_eq!(of(&record(&store), "path"), paths);
+    assert_eq!(fs::read_to_string(run("0001")).unwrap(), text[..text.len() / 2]);
+    // A whole run of another cell is not thrown away.
+    fs::copy(run("0003"), run("0004")).unwrap();
+    for more in [&["--check"][..], &[]] {
+        let said = store.run(&[&["plan", "--resume", "runs/x"], more].concat());
+        let told = "--resume runs/x: cells/0004: it holds another run";
+        assert!(said.code == Some(2) && said.err.contains(told), "{said:?}");
+        assert!(said.err.contains("move it away"), "{said:?}");
+    }
+}
+
+#[test]
 fn prepare_commands_run_before_their_cells_and_are_put_back_however_it_ends() {
     let store = Store::new();
     let said = store.path().join("said");
@@ -549,6 +581,6 @@ fn plans_are_held_against_the_first_row_by_row() {
     assert_ne!(store.run(&["compare", "thin", "again"]).code, Some(1));
     let refused = store.run(&["compare", "thin", "fat", "--margin", "3%"]);
     assert!(refused.code == Some(2) && refused.err.contains("leave out --figures"), "{refused:?}");
-    let mixed = store.run(&["compare", "thin", "thin/cells/1-a-r1"]);
+    let mixed = store.run(&["compare", "thin", "thin/cells/0001"]);
     assert!(mixed.code == Some(2) && mixed.err.contains("is a plan"), "{mixed:?}");
 }
