@@ -1,5 +1,9 @@
 //! The runs that a command line chooses: by name, by what holds them, and by lists of names.
 
+mod skipped;
+
+pub(super) use skipped::{Skipped, SkippedKind};
+
 use std::{
     collections::HashSet,
     ffi::{OsStr, OsString},
@@ -12,17 +16,12 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use super::output;
 use crate::{
     limits::selection::LARGEST_LIST,
     plain::plain,
     run::{Document, Run, names},
     store::{Candidates, PlaceKind, PlacesBelow, Store, StoredPlace, is_last, is_path},
-    units::many,
 };
-
-/// Reasons that are printed; all are counted.
-const MOST_REASONS: usize = 5;
 
 /// Lists of runs.
 #[derive(Debug, Args)]
@@ -52,15 +51,6 @@ pub(super) struct Chosen {
     pub places: Vec<StoredPlace>,
     /// What could not be read so far.
     pub skipped: Skipped,
-}
-
-/// What could not be read: it is left out and counted, and does not end the command.
-#[derive(Debug, Default)]
-pub(super) struct Skipped {
-    count: u64,
-    reasons: Vec<String>,
-    /// Runs that were named more than once.
-    twice: u64,
 }
 
 impl FilesFromFlags {
@@ -123,7 +113,7 @@ impl ChosenNames {
         for name in &self.listed {
             match meant(name, store, among) {
                 Ok(found) => chosen.add(found, &mut known),
-                Err(error) => chosen.skipped.add(&format!("{error:#}")),
+                Err(error) => chosen.skipped.add(SkippedKind::Name, &format!("{error:#}")),
             }
         }
         Ok(chosen)
@@ -134,7 +124,8 @@ impl ChosenNames {
 fn meant(name: &OsStr, store: &Store, among: Candidates) -> Result<PlacesBelow> {
     let asked = Path::new(name);
     if is_path(asked) {
-        let place = place_of_record(asked).unwrap_or(asked);
+        let found = store.place_of(asked).unwrap_or_else(|| asked.into());
+        let place = place_of_record(&found).unwrap_or(&found);
         if let Some(place) = StoredPlace::of(place) {
             return Ok(PlacesBelow { places: vec![place], unread: Vec::new() });
         }
@@ -176,14 +167,26 @@ fn below(place: &Path) -> Result<PlacesBelow> {
 
 impl Chosen {
     fn add(&mut self, found: PlacesBelow, known: &mut HashSet<Vec<u8>>) {
-        found.unread.iter().for_each(|why| self.skipped.add(why));
+        found.unread.iter().for_each(|why| self.skipped.add(SkippedKind::Directory, why));
         for place in found.places {
             let canonical = fs::canonicalize(&place.path).unwrap_or_else(|_| place.path.clone());
             match known.insert(canonical.as_os_str().as_bytes().to_vec()) {
                 true => self.places.push(place),
-                false => self.skipped.twice += 1,
+                false => self.skipped.add_repeated(),
             }
         }
+    }
+
+    /// Leaves out plans and comparisons whose record cannot be read.
+    pub(super) fn without_damaged(mut self) -> Self {
+        let Self { places, skipped } = &mut self;
+        places.retain(|place| {
+            let PlaceKind::Campaign(kind) = place.kind else { return true };
+            let damage = place.runs().err();
+            damage.iter().for_each(|error| skipped.add(kind.into(), &error.to_string()));
+            damage.is_none()
+        });
+        self
     }
 
     /// Directories of single runs: those that are chosen, and those of plans, comparisons and the
@@ -193,7 +196,11 @@ impl Chosen {
         for place in self.places {
             let in_lab = place.kind == PlaceKind::Lab;
             let found = place.runs().unwrap_or_else(|error| {
-                runs.skipped.add(&error.to_string());
+                let kind = match place.kind {
+                    PlaceKind::Campaign(kind) => kind.into(),
+                    PlaceKind::Run | PlaceKind::Lab => SkippedKind::Directory,
+                };
+                runs.skipped.add(kind, &error.to_string());
                 place.found_runs()
             });
             runs.paths.extend(found.into_iter().map(|path| ChosenPath { path, in_lab }));
@@ -239,7 +246,7 @@ impl ChosenRuns {
             let run = match Run::open(&path) {
                 Ok(run) => run,
                 Err(error) => {
-                    self.skipped.add(&error.to_string());
+                    self.skipped.add(SkippedKind::Run, &error.to_string());
                     continue;
                 }
             };
@@ -252,7 +259,7 @@ impl ChosenRuns {
                 self.taken += 1;
                 return Some(run);
             }
-            self.skipped.twice += 1;
+            self.skipped.add_repeated();
         }
         None
     }
@@ -277,7 +284,7 @@ impl ChosenRuns {
     /// Leaves out a run that was opened, and whose other files cannot be read.
     pub(super) fn skip(&mut self, why: &str) {
         self.taken -= 1;
-        self.skipped.add(why);
+        self.skipped.add(SkippedKind::Run, why);
     }
 
     /// Says what was left out.
@@ -286,42 +293,5 @@ impl ChosenRuns {
     /// Nothing was taken.
     pub(super) fn tell(&self) -> Result<()> {
         self.skipped.tell(self.taken)
-    }
-}
-
-impl Skipped {
-    /// Whether everything could be read so far.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Leaves out what could not be read.
-    pub(super) fn add(&mut self, why: &str) {
-        self.count += 1;
-        if self.reasons.len() < MOST_REASONS {
-            self.reasons.push(why.to_owned());
-        }
-    }
-
-    /// Says what was left out beside `taken` runs.
-    ///
-    /// # Errors
-    /// Nothing was taken.
-    pub(super) fn tell(&self, taken: u64) -> Result<()> {
-        if let ([only], 0, 1) = (self.reasons.as_slice(), taken, self.count) {
-            bail!("{only}");
-        }
-        self.reasons.iter().for_each(|why| output::warn(&format!("skipped: {why}")));
-        ensure!(taken > 0 || self.count > 0, "none of these has a run");
-        ensure!(taken > 0, "none of these {} runs can be read", self.count);
-        if self.count > 0 {
-            let of = many(taken + self.count, "run");
-            output::warn(&format!("{} of {of} cannot be read and are left out", self.count));
-        }
-        if self.twice > 0 {
-            let runs = many(self.twice, "run");
-            output::notice(&format!("{runs} named more than once; each is taken once"));
-        }
-        Ok(())
     }
 }

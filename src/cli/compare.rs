@@ -192,7 +192,8 @@ impl CompareFlags {
         if self.format.is_json() {
             output::put_json(plans)?;
         } else {
-            let finding = finding::of_plans(&plans.plans, &plans.rows, &plans.figures);
+            let finding =
+                finding::of_plans(&plans.plans, &plans.unread, &plans.rows, &plans.figures);
             output::put(&fold(&format!("{}\n\n", plain(&finding)), output::width()))?;
             output::put(&plans.text(output::width()))?;
         }

@@ -236,7 +236,10 @@ pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
         true => matrix::company(&names.all(), store),
         false => Candidates::Runs,
     };
-    let chosen = names.choose(store, among)?;
+    let chosen = names.choose(store, among)?.without_damaged();
+    if chosen.places.is_empty() {
+        chosen.skipped.tell(0)?;
+    }
     ensure!(
         chosen.places.len() <= MOST_ON_A_PAGE,
         "{} runs or plans are named, and a page shows at most {MOST_ON_A_PAGE}; name fewer, or \
@@ -250,9 +253,7 @@ pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
             !flags.without.is_given(),
             "--without host is for runs, and {place} holds many: name one of them, or several"
         );
-        let exit = campaign.report(&flags.output, flags.pages)?;
-        chosen.skipped.tell(chosen.places.len() as u64)?;
-        return Ok(exit);
+        return campaign.report(&flags.output, flags.pages, chosen.skipped);
     }
     ensure!(
         flags.pages.is_none(),

@@ -2,7 +2,7 @@
 
 use super::{
     causes::cells,
-    finding::{PlanFinding, SharedGate, of_plans},
+    finding::{PlanFinding, SharedGate, of_plans, unread},
     gate_decision::GateResult,
     lab::MatrixView,
     matrix_page::{self, MatrixKind, PageCellRun, PageMatrix},
@@ -56,7 +56,8 @@ pub fn matrix(plans: &[MeasuredPlan], remarks: Vec<String>) -> PageMatrix {
         page.remarks.push(IN_TURN.into());
         let rows = held(plans);
         let names: Vec<String> = (0..plans.len()).map(|at| called(plans, at)).collect();
-        page.finding = of_plans(&names, &rows, &suite::figures_of(plans.len(), &sheet));
+        let figures = suite::figures_of(plans.len(), &sheet);
+        page.finding = of_plans(&names, &unread(plans), &rows, &figures);
         judge(&mut page, plans.len(), rows);
     }
     page.remarks.extend(records().filter_map(|record| record.error.clone()));

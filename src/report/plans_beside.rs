@@ -54,6 +54,8 @@ pub struct PlansBeside {
     pub verdict: AbVerdict,
     /// Whether a row has an invalid run.
     pub has_invalid: bool,
+    /// How many cells cannot be read, a sentence for each plan that has some.
+    pub unread: Vec<String>,
     /// Latencies.
     pub rows: Vec<HeldRow>,
     /// Figures that are not latencies; only those of two plans are judged.
@@ -63,11 +65,15 @@ pub struct PlansBeside {
 }
 
 impl PlansBeside {
-    /// Holds every plan against the first.
+    /// Holds every plan against the first; `unread` is what is said of cells that cannot be read.
     ///
     /// # Errors
     /// Plans that have nothing in common.
-    pub fn of(plans: &[MeasuredPlan], remarks: Vec<String>) -> Result<Self, String> {
+    pub fn of(
+        plans: &[MeasuredPlan],
+        unread: Vec<String>,
+        remarks: Vec<String>,
+    ) -> Result<Self, String> {
         let sheet = PlanSheet::of(plans);
         let rows = held(plans);
         let figures = suite::figures_of(plans.len(), &sheet);
@@ -82,6 +88,7 @@ impl PlansBeside {
         Ok(Self {
             plans: (0..plans.len()).map(|at| called(plans, at)).collect(),
             verdict,
+            unread,
             has_invalid: rows.iter().any(|row| row.validity == Some(Validity::Invalid)),
             rows,
             figures,
@@ -279,6 +286,7 @@ mod tests {
             plans: vec!["old".into(), "new".into()],
             verdict: AbVerdict::Worse,
             has_invalid: false,
+            unread: Vec::new(),
             rows: vec![row],
             figures: vec![figure("pipe/64KiB", Some(change)), figure("tcp/64KiB", None)],
             remarks: vec![IN_TURN.into()],

@@ -1,6 +1,7 @@
 //! Which run, comparison or plan a name means.
 
 use std::{
+    ffi::OsString,
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -18,7 +19,7 @@ use super::{
     typed,
 };
 use crate::{
-    plain::plain,
+    plain::{plain, plain_path, shell_word},
     run::{OpenError, Run, RunHead, Status, names},
 };
 
@@ -77,7 +78,7 @@ impl Store {
     pub(crate) fn find_any(&self, name: &str, among: Candidates) -> Result<StoredPlace, FindError> {
         if let Some(back) = steps_back(name) {
             self.check_readable()?;
-            return self.back(back, among).ok_or_else(|| self.not_found(name));
+            return self.back(back, among).ok_or_else(|| self.no_last(name, among));
         }
         let place = self.place_of(Path::new(name));
         match place.and_then(|place| StoredPlace::of(&place)) {
@@ -131,6 +132,32 @@ impl Store {
         }
     }
 
+    /// That so many candidates were not measured.
+    fn no_last(&self, name: &str, among: Candidates) -> FindError {
+        let found = self.newest_first(among).count();
+        let (one, more, rest) = match among {
+            Candidates::Runs => ("run", "runs", " outside plans and comparisons"),
+            Candidates::Plans => ("plan", "plans", ""),
+            Candidates::All => ("run", "runs, plans and comparisons", ""),
+        };
+        let there = match found {
+            0 => format!("no {one} measured by you{rest}"),
+            1 => format!("only 1 {one} measured by you{rest}"),
+            _ => format!("only {found} {more} measured by you{rest}"),
+        };
+        let newest = match (among, found) {
+            (Candidates::Runs, 0) => self.newest_first(Candidates::All).find_map(newest),
+            _ => None,
+        };
+        FindError::NoLast {
+            name: name.into(),
+            store: self.root.clone(),
+            there,
+            newest: newest.unwrap_or_default(),
+            beside: beside(Path::new(name)).unwrap_or_default(),
+        }
+    }
+
     fn find_by<T>(
         &self,
         name: &str,
@@ -156,7 +183,7 @@ impl Store {
         if let Some(back) = steps_back(name) {
             let runs = self.newest_first(Candidates::Runs);
             let mut opened = runs.filter_map(|place| open(&place.path).ok());
-            return opened.nth(back).ok_or_else(|| self.not_found(name));
+            return opened.nth(back).ok_or_else(|| self.no_last(name, Candidates::Runs));
         }
         let all = self.heads().into_iter().chain(self.heads_of_campaigns());
         let meant = all.filter(|head| head.name == name || head.id.starts_with(name));
@@ -177,6 +204,29 @@ impl Store {
         let entries = directories.flat_map(|path| fs::read_dir(path).into_iter().flatten());
         entries.flatten().filter_map(|entry| RunHead::read(&entry.path()).ok())
     }
+}
+
+/// What to say of the newest plan or comparison where no other run is there.
+fn newest(place: StoredPlace) -> Option<String> {
+    let PlaceKind::Campaign(kind) = place.kind else { return None };
+    let name = place.path.file_name()?;
+    let shown = plain(&name.to_string_lossy());
+    Some(match kind {
+        CampaignKind::Plan => {
+            let mut question = OsString::from("plan=");
+            question.push(name);
+            let question = shell_word(Path::new(&question));
+            format!(
+                "; the newest plan is {shown}, and `tardy list --where {question}` shows its runs"
+            )
+        }
+        CampaignKind::Comparison => {
+            format!(
+                "; the newest comparison is {shown}, and its runs are in {}",
+                plain_path(&place.path.join(kind.runs()))
+            )
+        }
+    })
 }
 
 /// What is in this directory of the store and when it started, if it is one of the candidates and

@@ -22,6 +22,20 @@ pub(crate) enum FindError {
         /// What lies in the working directory under that name, and how it is named; else empty.
         beside: String,
     },
+    /// `last`, and so much was not measured.
+    #[error("no run \"{name}\": {} has {there}{newest}{beside}", .store.display())]
+    NoLast {
+        /// As typed.
+        name: String,
+        /// The store.
+        store: PathBuf,
+        /// What it has instead.
+        there: String,
+        /// The newest plan or comparison, where runs were meant; else empty.
+        newest: String,
+        /// As in [`FindError::NotFound`].
+        beside: String,
+    },
     /// A path that leads to none.
     #[error("no run \"{name}\": no such directory")]
     NoDirectory {

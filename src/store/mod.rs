@@ -111,15 +111,27 @@ impl Store {
     }
 
     /// The directory that the user means: a path where there is a slash, else that of this name in
-    /// the store. What others put into the working directory is not meant by a name. Nothing where
-    /// it is neither.
+    /// the store. What others put into the working directory is not meant by a name. A path may
+    /// also be that of a run of a plan or comparison, from the store, if it leads nowhere from the
+    /// working directory. Nothing where it is neither.
     #[must_use]
     pub(crate) fn place_of(&self, asked: &Path) -> Option<PathBuf> {
         if is_path(asked) {
-            return Some(asked.to_owned());
+            return Some(self.run_of_campaign(asked).unwrap_or_else(|| asked.to_owned()));
         }
         let is_name = matches!(asked.components().next(), Some(Component::Normal(_)));
         is_name.then(|| self.root.join(asked))
+    }
+
+    /// `nightly/cells/0001` of the store, unless the working directory has it.
+    fn run_of_campaign(&self, asked: &Path) -> Option<PathBuf> {
+        let mut parts = asked.components();
+        let Some(Component::Normal(first)) = parts.next() else { return None };
+        let is_below = parts.clone().next().is_some();
+        let stays = parts.all(|part| matches!(part, Component::Normal(_)));
+        let place = self.root.join(asked);
+        let is_run = is_below && stays && place.is_dir() && fs::symlink_metadata(asked).is_err();
+        (is_run && CampaignKind::of(&self.root.join(first)).is_some()).then_some(place)
     }
 
     fn paths(&self) -> impl Iterator<Item = PathBuf> + use<> {

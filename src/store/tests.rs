@@ -48,7 +48,7 @@ fn the_last_run_is_the_one_that_started_last_whatever_its_id() {
     {
         assert_eq!(found(&store, name), wanted, "{name}");
     }
-    assert!(matches!(store.find("last~4"), Err(FindError::NotFound { .. })));
+    assert!(matches!(store.find("last~4"), Err(FindError::NoLast { .. })));
     let listing = store.listing().unwrap();
     let order: Vec<&str> = listing.runs.iter().map(|run| run.entry.name.as_str()).collect();
     assert_eq!(order, ["first", "second", "third", "fourth"]);

@@ -100,7 +100,8 @@ fn what_cannot_be_read_is_left_out_and_counted() {
     }
     // One of a list is gone.
     let listed = fed(&store, "printf 'gone\\nnightly-0001\\n'", "export --files-from - --to json");
-    assert!(listed.code == Some(0) && listed.err.contains("1 of 2 runs cannot"), "{listed:?}");
+    let told = "warning: 1 name of the list cannot be read\n";
+    assert!(listed.code == Some(0) && listed.err.ends_with(told), "{listed:?}");
     assert_eq!(store.run(&["export", "gone", "nightly", "--to", "json"]).code, Some(2));
     // Nothing is left, and nothing is replaced.
     let before = contents(store.path());
@@ -125,6 +126,86 @@ fn what_cannot_be_read_is_left_out_and_counted() {
     let said = store.run(&["export", "nightly", "--to", "json"]);
     assert_eq!(runs(&said), ["nightly-0001"], "{said:?}");
     assert!(said.err.contains("plan.json is damaged"), "{said:?}");
+    let told = "warning: 1 of 2 runs cannot be read and is left out\n\
+                warning: 1 plan cannot be read\n";
+    assert!(said.err.ends_with(told), "{said:?}");
+    let none = fed(&store, "printf 'gone\\nlost\\n'", "export --files-from - --to json");
+    let told = "none of these can be read: 2 names of the list";
+    assert!(none.code == Some(2) && none.err.contains(told), "{none:?}");
+}
+
+/// A plan `name` of one row, three times, in which the second run is cut short.
+fn damaged_plan(store: &Store, name: &str) {
+    let text = "name = \"p\"\nrepeat = 3\nprobe = \"fake\"\n[run]\ncpus = \"0\"\n\
+                unpaced = true\nsamples = 2000\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\n\
+                use = []\n";
+    fs::write(store.path().join("plan.toml"), text).unwrap();
+    let done = store.run(&["plan", "./plan.toml", "--name", name, "--quiet"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let record = store.runs().join(name).join("cells/0002/run.json");
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(&record, &text[..text.len() / 2]).unwrap();
+}
+
+#[test]
+fn a_plan_with_a_damaged_run_is_shown_without_it_and_says_so() {
+    let store = Store::new();
+    damaged_plan(&store, "x");
+    damaged_plan(&store, "y");
+    let one = store.run(&["report", "runs/x", "-o", "x.html"]);
+    assert!(one.code == Some(0) && one.err.contains("skipped: runs/x/cells/0002/run.json"));
+    assert!(one.err.ends_with("warning: 1 of 3 runs cannot be read and is left out\n"), "{one:?}");
+    let finding = |file: &str| {
+        let page = page_data(&fs::read_to_string(store.path().join(file)).unwrap());
+        page["matrix"]["finding"].as_str().unwrap().to_owned()
+    };
+    let told = "1 of 3 cells cannot be read: a (1 of 3 repeats); ";
+    assert!(finding("x.html").starts_with(told), "{}", finding("x.html"));
+    let both = store.run(&["compare", "runs/x", "y"]);
+    let told = "warning: 2 of 6 runs cannot be read and are left out\n";
+    assert!(both.err.ends_with(told), "{both:?}");
+    let told = "1 of 3 cells of x cannot be read: a (1 of 3 repeats); 1 of 3 cells of y";
+    assert!(both.out.replace('\n', " ").starts_with(told), "{both:?}");
+    // A directory with a plan whose record is damaged.
+    fs::write(store.runs().join("y/plan.json"), "{").unwrap();
+    let page = store.run(&["report", "./runs", "-o", "all.html"]);
+    assert!(page.code == Some(0) && page.err.contains("y/plan.json is damaged"), "{page:?}");
+    assert!(page.err.ends_with("warning: 1 plan cannot be read\n"), "{page:?}");
+    assert!(finding("all.html").starts_with("1 of 3 cells cannot be read"));
+    let none = store.run(&["report", "y", "--pages=0", "-o", "y.html"]);
+    assert!(none.code == Some(2) && none.err.contains("y/plan.json is damaged"), "{none:?}");
+    let absent = store.run(&["compare", "nonsuch", "x"]);
+    assert!(absent.code == Some(2) && absent.err.contains("no run \"nonsuch\""), "{absent:?}");
+    for cell in ["0001", "0003"] {
+        fs::remove_file(store.runs().join("x/cells").join(cell).join("run.json")).unwrap();
+    }
+    let none = store.run(&["report", "x", "-o", "x.html"]);
+    let told = "none of these can be read: 3 runs";
+    assert!(none.code == Some(2) && none.err.contains(told), "{none:?}");
+}
+
+#[test]
+fn runs_of_plans_are_named_by_their_paths_in_the_store_and_the_last_run_is_none_of_them() {
+    let store = Store::new();
+    let empty = store.run(&["show", "last"]);
+    assert!(empty.err.contains("has no run measured by you outside plans"), "{empty:?}");
+    damaged_plan(&store, "x");
+    for verb in ["show", "why"] {
+        let none = store.run(&[verb, "last"]);
+        let told = "the newest plan is x, and `tardy list --where plan=x` shows its runs";
+        assert!(none.code == Some(2) && none.err.contains(told), "{none:?}");
+    }
+    assert_eq!(store.show("x/cells/0001")["name"], "x-0001");
+    assert_eq!(exported(&store, &["x/cells/0003"]), ["x-0003"]);
+    let none = store.run(&["show", "x/cells/9999"]);
+    assert!(none.err.contains("no such directory"), "{none:?}");
+    for path in ["./x/cells/0001", "x/cells/../cells/0001", "x/"] {
+        assert_eq!(store.run(&["show", path]).code, Some(2), "{path}");
+    }
+    // What is there has precedence.
+    fs::create_dir_all(store.path().join("x/cells/0001")).unwrap();
+    let own = store.run(&["show", "x/cells/0001"]);
+    assert!(own.code == Some(2) && own.err.contains("is not a run directory"), "{own:?}");
 }
 
 #[test]

@@ -9,13 +9,13 @@ use anyhow::{Context, Result, ensure};
 
 use super::{run_pages::RunPages, wrote};
 use crate::{
-    cli::{Exit, gates::RunGates, output, plan::gates_of},
+    cli::{Exit, chosen::Skipped, gates::RunGates, output, plan::gates_of},
     draft,
     plain::plain_path,
     plan::Plan,
     report::{
         compare::{CompareOptions, SideComparison, compare_runs},
-        html,
+        finding, html,
         page::Page,
         page_of_ab, plan_page,
         plan_sheet::{AskedGates, FoundRun, MeasuredPlan},
@@ -43,17 +43,23 @@ impl Campaign {
     /// Those of plans or that of a comparison in blocks, where it is what is named.
     ///
     /// # Errors
-    /// A plan beside another kind of record.
+    /// A plan beside another kind of record, or beside a name that means nothing.
     pub(in crate::cli) fn find(names: &[String], store: &Store) -> Result<Option<Self>> {
         let words: Vec<&OsStr> = names.iter().map(OsStr::new).collect();
         let among = company(&words, store);
-        let found = names.iter().filter_map(|name| store.find_any(name, among).ok());
-        let found: Vec<StoredPlace> = found.collect();
-        // What is missing is said by those that look for runs.
-        if found.len() < names.len() && !found.iter().any(is_plan) {
-            return Ok(None);
+        let (mut found, mut failed) = (Vec::new(), None);
+        for name in names {
+            match store.find_any(name, among) {
+                Ok(place) => found.push(place),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Self::of(&found, names.len())
+        match failed {
+            Some(error) if found.iter().any(is_plan) => Err(error.into()),
+            // What is missing is said by those that look for runs.
+            Some(_) => Ok(None),
+            None => Self::of(&found, names.len()),
+        }
     }
 
     /// The same of what `count` names mean.
@@ -99,7 +105,9 @@ impl Campaign {
             .iter()
             .map(|directory| plan(directory, &mut pages, &mut remarks))
             .collect::<Result<_>>()?;
-        PlansBeside::of(&plans, remarks).map(Some).map_err(anyhow::Error::msg)
+        pages.tell_unread(Skipped::default())?;
+        let unread = finding::unread(&plans);
+        PlansBeside::of(&plans, unread, remarks).map(Some).map_err(anyhow::Error::msg)
     }
 
     /// What errors call it.
@@ -107,11 +115,15 @@ impl Campaign {
         self.directories.first().map(|first| plain_path(first)).unwrap_or_default()
     }
 
-    /// Writes the page, and those of its runs, and says so.
-    pub(super) fn report(&self, file: &Path, most: Option<u32>) -> Result<Exit> {
+    /// Writes the page, and those of its runs, and says so, and what was left out.
+    ///
+    /// # Errors
+    /// It cannot be written; or there are runs, and none of them can be read.
+    pub(super) fn report(&self, file: &Path, most: Option<u32>, skipped: Skipped) -> Result<Exit> {
         let pages = self.write(file, most)?;
         output::notice(&wrote(file));
         pages.tell();
+        pages.tell_unread(skipped)?;
         Ok(Exit::Done)
     }
 

@@ -10,7 +10,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::page_of;
 use crate::{
-    cli::{gates::RunGates, output},
+    cli::{
+        chosen::{Skipped, SkippedKind},
+        gates::RunGates,
+        output,
+    },
     draft::DraftDirectory,
     plain::{plain_path, shell_word},
     report::{html::SharedViewer, plan_sheet::FoundRun, time_range::TimeRange},
@@ -32,6 +36,10 @@ pub(super) struct RunPages {
     left_out: u64,
     /// What gates say nothing of, and why.
     refused: Vec<String>,
+    /// Runs that were opened.
+    opened: u64,
+    /// Those that cannot be read.
+    skipped: Skipped,
     /// What the names of pages begin with, so that those of several plans differ.
     prefix: String,
 }
@@ -46,6 +54,8 @@ impl RunPages {
             written: 0,
             left_out: 0,
             refused: Vec::new(),
+            opened: 0,
+            skipped: Skipped::default(),
             prefix: String::new(),
         }
     }
@@ -65,10 +75,12 @@ impl RunPages {
         let run = match Run::open(path) {
             Ok(run) => run,
             Err(error) => {
-                let error = Some(error.to_string());
-                return Ok(FoundRun { error, ..FoundRun::default() });
+                let error = error.to_string();
+                self.skipped.add(SkippedKind::Run, &error);
+                return Ok(FoundRun { error: Some(error), ..FoundRun::default() });
             }
         };
+        self.opened += 1;
         let gates = gates.of_run(&run.document).decide_limits(&run).unwrap_or_else(|error| {
             let refusal = error.to_string();
             let is_new = !self.refused.contains(&refusal);
@@ -117,6 +129,15 @@ impl RunPages {
             ));
         }
         remarks
+    }
+
+    /// Says which runs cannot be read, after what was `skipped` before.
+    ///
+    /// # Errors
+    /// There are runs, and none of them can be read.
+    pub(super) fn tell_unread(self, mut skipped: Skipped) -> Result<()> {
+        skipped.extend(self.skipped);
+        skipped.tell_beside(self.opened)
     }
 
     /// Says how many pages there are, and where.

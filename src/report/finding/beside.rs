@@ -15,9 +15,15 @@ const WORDS: [(AbVerdict, &str); 4] = [
     (AbVerdict::Inconclusive, "inconclusive"),
 ];
 
-/// The sentence on plans of these names, each compared with the first.
+/// The sentence on plans of these names, each compared with the first; `unread` is what is said of
+/// cells that cannot be read.
 #[must_use]
-pub fn of_plans(names: &[String], rows: &[HeldRow], figures: &[PartFigure]) -> String {
+pub fn of_plans(
+    names: &[String],
+    unread: &[String],
+    rows: &[HeldRow],
+    figures: &[PartFigure],
+) -> String {
     let invalid: Vec<String> =
         rows.iter().filter(|row| row.validity == Some(Validity::Invalid)).map(place).collect();
     let mut parts = Vec::new();
@@ -30,7 +36,7 @@ pub fn of_plans(names: &[String], rows: &[HeldRow], figures: &[PartFigure]) -> S
     if parts.is_empty() {
         parts.push("inconclusive: no row is judged, which takes three repeats of each plan".into());
     }
-    sentence(parts)
+    sentence([unread.to_vec(), parts].concat())
 }
 
 /// `against x, y is worse in 1 of 12 rows (timer), the same in 11`

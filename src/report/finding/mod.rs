@@ -9,7 +9,7 @@ mod tests;
 
 pub use beside::of_plans;
 pub use lab::of_lab;
-pub use plan::{PlanFinding, SharedGate};
+pub use plan::{PlanFinding, SharedGate, unread};
 
 use super::lab::figure_name;
 use crate::units::Nanos;

@@ -7,7 +7,7 @@ use crate::{
     analysis::matrix::whole,
     report::{
         gate_decision::{GateResult, GateVerdict},
-        plan_sheet::AskedGates,
+        plan_sheet::{AskedGates, MeasuredPlan, called},
         sample_name::{self, SampleName},
     },
     run::{CellStatus, Document, LatencyView, PlanCell, PlanRecord, SeriesSummary, Validity},
@@ -57,6 +57,11 @@ impl FoundCell<'_> {
         self.run.filter(|run| run.validity != Validity::Invalid)
     }
 
+    /// Whether it was measured, and its run cannot be read.
+    fn is_unread(&self) -> bool {
+        self.run.is_none() && self.cell.status == CellStatus::Measured
+    }
+
     fn has(&self, verdict: GateVerdict) -> bool {
         self.gates.iter().map(|gate| gate.verdict).max() == Some(verdict)
     }
@@ -85,10 +90,10 @@ impl<'a> PlanFinding<'a> {
     /// The sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        if self.cells.iter().all(|cell| cell.run.is_none()) {
+        if self.cells.iter().all(|cell| cell.run.is_none() && !cell.is_unread()) {
             return self.nothing_measured();
         }
-        let mut parts: Vec<String> = self.invalid().into_iter().collect();
+        let mut parts: Vec<String> = self.unread("").into_iter().chain(self.invalid()).collect();
         if self.cells.iter().any(|cell| cell.believed().is_some()) {
             parts.extend(self.of_gates());
             if !self.is_failing() {
@@ -111,6 +116,15 @@ impl<'a> PlanFinding<'a> {
                 many(self.cells.len() as u64, "cell")
             ),
         }
+    }
+
+    /// `1 of 45 cells cannot be read: network`; `of` a plan, if there are several.
+    fn unread(&self, of: &str) -> Option<String> {
+        let found = self.cells.iter().filter(|cell| cell.is_unread()).count();
+        let all = many(self.cells.len() as u64, "cell");
+        let of = if of.is_empty() { String::new() } else { format!(" of {of}") };
+        let names = self.named(found, |cell| cell.is_unread());
+        (found > 0).then(|| format!("{found} of {all}{of} cannot be read{names}"))
     }
 
     /// `invalid: 1 of 45 cells: network`
@@ -147,13 +161,16 @@ impl<'a> PlanFinding<'a> {
         if open.is_empty() && !has_any {
             open.push("no cell decides a gate".into());
         }
-        let is_valid = |cell: &FoundCell| !cell.is(Validity::Invalid);
-        let cell = if self.cells.iter().all(is_valid) { "no cell" } else { "no other cell" };
+        let is_good = |cell: &FoundCell| !cell.is(Validity::Invalid) && !cell.is_unread();
+        let cell = if self.cells.iter().all(is_good) { "no cell" } else { "no other cell" };
         if open.is_empty() && are_all {
             parts.push(format!("{cell} fails"));
         } else {
-            let what =
-                if open.is_empty() { "not all are measured".into() } else { open.join("; ") };
+            let what = match open.is_empty() {
+                true if self.cells.iter().any(FoundCell::is_unread) => "not all can be read".into(),
+                true => "not all are measured".into(),
+                false => open.join("; "),
+            };
             parts.push(format!("inconclusive: {cell} fails, but {what}"));
         }
         parts
@@ -272,6 +289,18 @@ impl<'a> PlanFinding<'a> {
         ];
         missing.into_iter().filter_map(part).collect()
     }
+}
+
+/// How many cells of plans beside each other cannot be read; a part of a sentence for each plan
+/// that has some.
+#[must_use]
+pub fn unread(plans: &[MeasuredPlan]) -> Vec<String> {
+    let of = |(number, plan): (usize, &MeasuredPlan)| {
+        let run = |at: usize| plan.found.get(at)?.run.as_ref().map(|run| &run.document);
+        let found = PlanFinding::of(&plan.record, run, |_| Vec::new(), plan.gates);
+        found.unread(&called(plans, number))
+    };
+    plans.iter().enumerate().filter_map(of).collect()
 }
 
 /// `p99<=100us at hackbench, cpu1: at least 812 us`

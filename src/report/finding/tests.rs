@@ -120,6 +120,21 @@ fn an_invalid_run_says_nothing_but_that() {
 }
 
 #[test]
+fn a_run_that_cannot_be_read_is_told_before_everything_else() {
+    let (record, mut runs) = plan();
+    runs[1] = None;
+    let unread = "1 of 3 cells cannot be read: hackbench (1 of 2 repeats)";
+    let worst = "the worst p99.9 is 609 us, at hackbench, cpu1, repeat 2";
+    assert_eq!(said(&record, &runs, &[]), format!("{unread}; {worst}; no gate was set."));
+    assert_eq!(
+        said(&record, &runs, &gates([PASS, PASS, PASS])),
+        format!("{unread}; inconclusive: no other cell fails, but not all can be read; {worst}.")
+    );
+    let all = said(&record, &[None, None, None], &[]);
+    assert_eq!(all, "3 of 3 cells cannot be read; no gate was set.");
+}
+
+#[test]
 fn samples_of_other_kinds_are_not_ranked_among_wake_ups() {
     let (record, mut runs) = plan();
     runs[2] = Some(run_of("pingpong", &["rtt"]));
@@ -170,7 +185,7 @@ fn plans_beside_each_other_say_in_how_many_rows_they_differ() {
         [row("a", Some(Same)), row("b", Some(Worse)), row("c", Some(Better)), row("d", None)];
     let names = ["x".to_owned(), "y".to_owned()];
     assert_eq!(
-        of_plans(&names, &rows, &[]),
+        of_plans(&names, &[], &rows, &[]),
         "Against x, y is worse in 1 of 3 rows (b), better in 1, the same in 1."
     );
     let change = FigureChange { ratio: 1.2, low: 1.1, high: 1.3, verdict: Worse, needed: None };
@@ -183,12 +198,17 @@ fn plans_beside_each_other_say_in_how_many_rows_they_differ() {
     };
     let invalid = HeldRow { validity: Some(Validity::Invalid), ..row("d", None) };
     assert_eq!(
-        of_plans(&names, &[invalid], &[figure]),
+        of_plans(&names, &[], &[invalid], &[figure]),
         "Invalid: 1 of 1 row: d; 1 of 1 other metric worse (fork of bandwidth)."
     );
     assert_eq!(
-        of_plans(&names, &[row("d", None)], &[]),
+        of_plans(&names, &[], &[row("d", None)], &[]),
         "Inconclusive: no row is judged, which takes three repeats of each plan."
+    );
+    let unread = ["1 of 3 cells of y cannot be read: a".to_owned()];
+    assert_eq!(
+        of_plans(&names, &unread, &rows[..1], &[]),
+        "1 of 3 cells of y cannot be read: a; against x, y is the same in 1 of 1 row."
     );
 }
 
