@@ -19,7 +19,7 @@ use clap::Args;
 use crate::{
     limits::selection::LARGEST_LIST,
     plain::plain,
-    run::{Document, Run, names},
+    run::{Document, Run, Status, names},
     store::{Candidates, PlaceKind, PlacesBelow, Store, StoredPlace, is_last, is_path},
 };
 
@@ -218,12 +218,17 @@ struct ChosenPath {
     in_lab: bool,
 }
 
+/// Machine and id.
+type RunKey = (String, String);
+
 /// A run directory, by its machine.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RunOfMachine {
     host: String,
     machine: String,
     id: String,
+    /// Of two copies, the one that has ended comes first.
+    is_unfinished: bool,
     path: PathBuf,
 }
 
@@ -233,29 +238,31 @@ struct RunOfMachine {
 pub(super) struct ChosenRuns {
     /// The last one is the next.
     paths: Vec<ChosenPath>,
+    /// Those that had not ended when they were copied: of two copies the other one is meant, and
+    /// so they come last.
+    unfinished: Vec<ChosenPath>,
+    is_at_unfinished: bool,
     /// Machines and ids.
-    known: HashSet<(String, String)>,
+    known: HashSet<RunKey>,
+    /// That of the run which was taken last.
+    last: Option<RunKey>,
     skipped: Skipped,
     taken: u64,
+}
+
+/// Whether it had not ended when it was copied.
+const fn is_unfinished(run: &Run) -> bool {
+    matches!(run.document.status, Status::Running | Status::Crashed)
 }
 
 impl ChosenRuns {
     /// The next run.
     pub(super) fn next_run(&mut self) -> Option<Run> {
-        while let Some(ChosenPath { path, in_lab }) = self.paths.pop() {
-            let run = match Run::open(&path) {
-                Ok(run) => run,
-                Err(error) => {
-                    self.skipped.add(SkippedKind::Run, &error.to_string());
-                    continue;
-                }
-            };
-            let facts = &run.document.facts;
-            if in_lab && facts.lab.is_none() {
-                continue;
-            }
+        while let Some(run) = self.next_copy() {
             // Of a hundred thousand machines, two may make the same id in one night.
-            if self.known.insert((facts.machine_key(), run.document.id.clone())) {
+            let key = (run.document.facts.machine_key(), run.document.id.clone());
+            if self.known.insert(key.clone()) {
+                self.last = Some(key);
                 self.taken += 1;
                 return Some(run);
             }
@@ -264,26 +271,61 @@ impl ChosenRuns {
         None
     }
 
+    /// The next run, or another copy of one.
+    fn next_copy(&mut self) -> Option<Run> {
+        loop {
+            let Some(chosen) = self.paths.pop() else {
+                if self.is_at_unfinished || self.unfinished.is_empty() {
+                    return None;
+                }
+                self.is_at_unfinished = true;
+                self.paths.extend(self.unfinished.drain(..).rev());
+                continue;
+            };
+            let run = match Run::open(&chosen.path) {
+                Ok(run) => run,
+                Err(error) => {
+                    self.skipped.add(SkippedKind::Run, &error.to_string());
+                    continue;
+                }
+            };
+            if chosen.in_lab && run.document.facts.lab.is_none() {
+                continue;
+            }
+            if is_unfinished(&run) && !self.is_at_unfinished {
+                self.unfinished.push(chosen);
+                continue;
+            }
+            return Some(run);
+        }
+    }
+
     /// The same runs in the order of their machines, so that those of one follow each other. Only
     /// one is open at a time.
     pub(super) fn by_machine(mut self) -> Self {
         let mut found = Vec::new();
-        while let Some(run) = self.next_run() {
+        while let Some(run) = self.next_copy() {
+            let is_unfinished = is_unfinished(&run);
             let Document { facts, id, .. } = run.document;
             // Two machines may have one name.
             let machine = facts.machine_key();
-            found.push(RunOfMachine { host: facts.hostname, machine, id, path: run.path });
+            let (host, path) = (facts.hostname, run.path);
+            found.push(RunOfMachine { host, machine, id, is_unfinished, path });
         }
         found.sort_unstable_by(|a, b| b.cmp(a));
         // Each is opened once more.
         let again = |own: RunOfMachine| ChosenPath { path: own.path, in_lab: false };
         let paths = found.into_iter().map(again).collect();
-        Self { paths, skipped: self.skipped, ..Self::default() }
+        Self { paths, skipped: self.skipped, is_at_unfinished: true, ..Self::default() }
     }
 
     /// Leaves out a run that was opened, and whose other files cannot be read.
     pub(super) fn skip(&mut self, why: &str) {
         self.taken -= 1;
+        // Another copy of it may be whole.
+        self.last.take().into_iter().for_each(|key| {
+            self.known.remove(&key);
+        });
         self.skipped.add(SkippedKind::Run, why);
     }
 

@@ -275,3 +275,34 @@ fn what_ansible_collects_is_unpacked_and_exported_as_documented() {
     let shards = fs::read_dir(store.path().join("rows/day=2026-11-29")).unwrap();
     assert_eq!(shards.count(), 1, "one machine");
 }
+
+#[test]
+fn of_two_copies_of_a_run_the_whole_one_is_taken_whatever_its_name() {
+    let store = measured();
+    let place = store.path().join("copies");
+    let copy = |name: &str| {
+        fs::create_dir_all(place.join(name)).unwrap();
+        for file in ["run.json", "series.hlog"] {
+            fs::copy(store.runs().join("r").join(file), place.join(name).join(file)).unwrap();
+        }
+        place.join(name)
+    };
+    let export = |to: &str| {
+        let said = store.run(&["export", "./copies", "--to", to]);
+        assert_eq!(said.code, Some(0), "{to}: {said:?}");
+        said
+    };
+    copy("m");
+    let whole = ["merged-csv", "histogram-csv"].map(|to| export(to).out);
+    assert!(whole.iter().all(|text| text.lines().count() > 1), "{whole:?}");
+    // Cut off, and copied while it ran.
+    fs::write(copy("a").join("series.hlog"), "").unwrap();
+    let early = copy("b").join("run.json");
+    let mut record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&early).unwrap()).unwrap();
+    record["status"] = "running".into();
+    fs::write(&early, record.to_string()).unwrap();
+    let both = ["merged-csv", "histogram-csv"].map(export);
+    assert_eq!(both.each_ref().map(|said| said.out.clone()), whole);
+    assert!(both.iter().all(|said| said.err.contains("it was cut off")), "{both:?}");
+}
