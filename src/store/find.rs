@@ -153,7 +153,7 @@ impl Store {
             name: name.into(),
             store: self.root.clone(),
             there,
-            newest: newest.unwrap_or_default(),
+            newest: newest.unwrap_or_else(|| "; `tardy list` shows what is there".into()),
             beside: beside(Path::new(name)).unwrap_or_default(),
         }
     }

@@ -31,7 +31,7 @@ pub(crate) enum FindError {
         store: PathBuf,
         /// What it has instead.
         there: String,
-        /// The newest plan or comparison, where runs were meant; else empty.
+        /// The newest plan or comparison, where runs were meant; else how all is listed.
         newest: String,
         /// As in [`FindError::NotFound`].
         beside: String,
