@@ -132,7 +132,7 @@ impl Store {
         }
     }
 
-    /// That so many candidates were not measured.
+    /// The error if the store has fewer candidates than `last~N` counts back.
     fn no_last(&self, name: &str, among: Candidates) -> FindError {
         let found = self.newest_first(among).count();
         let (one, more, rest) = match among {

@@ -22,7 +22,7 @@ pub(crate) enum FindError {
         /// What lies in the working directory under that name, and how it is named; else empty.
         beside: String,
     },
-    /// `last`, and so much was not measured.
+    /// `last~N`, and the store has fewer.
     #[error("no run \"{name}\": {} has {there}{newest}{beside}", .store.display())]
     NoLast {
         /// As typed.
